@@ -1,4 +1,4 @@
-/* The scripts, their arguments, their replies. */
+/* The scripts and their replies. */
 #include "redis/backend.h"
 
 #include <hiredis/hiredis.h>
@@ -16,8 +16,8 @@ enum backend_script {
     SCRIPTS
 };
 
-/* A key that is not a string belongs to another user; GETRANGE fails on it, hence pcall. Each
- * script checks all keys before it writes, so that it does all or nothing. */
+/* pcall: GETRANGE fails on another user's key that is no string. Each script checks all keys before
+ * it writes: all or nothing. */
 static const char take_script[] =
     "local value = 'hf:' .. ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[5]\n"
     "if #KEYS == 1 and redis.call('SET', KEYS[1], value, 'NX', 'PX', ARGV[4]) then\n"
@@ -102,8 +102,6 @@ struct redis_backend {
     struct list pending;
 };
 
-/* ---- replies ---- */
-
 struct pending_call {
     struct redis_backend *backend;
     struct list all;
@@ -112,7 +110,7 @@ struct pending_call {
     bool takes;
 };
 
-/* {1}: done. {0, index, value, pttl}: not done. Any other reply is not from our scripts. */
+/* {1}: done. {0, index, value, pttl}: not done. */
 static bool read_reply(const redisReply *reply, bool takes, struct redis_result *out)
 {
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 1 ||
@@ -161,8 +159,6 @@ static void on_answer(void *owner, const struct redis_answer *answer)
     memory_free(pending->backend->options.link.net->memory, pending, sizeof(*pending));
     done(to, &result);
 }
-
-/* ---- calls ---- */
 
 static void begin(struct redis_backend *b, enum backend_script script,
                   const struct redis_names *names)
@@ -256,8 +252,6 @@ void redis_give_back(struct redis_backend *b, const struct redis_names *names,
     }
     finish(b, done, owner);
 }
-
-/* ---- open and close ---- */
 
 struct redis_backend *redis_backend_new(const struct redis_backend_options *options)
 {

@@ -1,21 +1,19 @@
-/* The four operations of the EFFICIENCY tier on a Redis (S10.3). Each is one script of bounded
- * cost.
+/* The operations of the EFFICIENCY tier on Redis (S10.3), each one script of bounded cost.
  *
  *      take       set the keys; each is absent, or left by an earlier grant of this lead
  *      hand over  move one key from one grant of ours to another
  *      extend     compare and expire
  *      give back  compare and delete
  *
- * A key is the prefix and the name. Its value is readable text:
+ * The key: prefix and name. The value:
  *
  *      hf:<cluster, 32 hex digits>:<token>:<client id>
  *
- * The token is ours and an argument of the script; Redis creates no tokens. Tokens rise. So a
- * script that Redis runs late finds a higher token and does nothing, or finds no key. In the second
- * case it leaves a key that the next take of this lead replaces, and that PX removes.
+ * Tokens are arguments and rise, so a late script finds a higher token and does nothing, or finds
+ * no key. Then it leaves a key that the next take of this lead replaces, and that PX removes.
  *
- * `floor` is the first token of this lead. Keys of an earlier lead stay until PX, since their
- * holders may not have learned of the new lead. */
+ * `floor`: the first token of this lead. Keys of an earlier lead stay until PX: their holders may
+ * not know of the new lead. */
 #ifndef HOLDFAST_REDIS_BACKEND_H
 #define HOLDFAST_REDIS_BACKEND_H
 
@@ -24,7 +22,7 @@
 
 enum {
     REDIS_PREFIX_MAX = 128,
-    REDIS_HOLDER_MAX = 360, /* bytes of a foreign value that are read */
+    REDIS_HOLDER_MAX = 360, /* bytes read of a foreign value */
 };
 
 struct redis_backend;
@@ -41,22 +39,22 @@ void redis_backend_close(struct redis_backend *b);
 enum redis_verdict {
     REDIS_DONE,
     REDIS_HELD,   /* take: another holder has a key; nothing was taken */
-    REDIS_GONE,   /* other operations: the key is not ours; nothing was done */
-    REDIS_AWAY,   /* not done, and will not be done */
+    REDIS_GONE,   /* others: the key is not ours; nothing was done */
+    REDIS_AWAY,   /* not done, will not be */
     REDIS_UNSURE, /* done, not done, or may be done later */
 };
 
 struct redis_result {
     enum redis_verdict verdict;
     const char *problem; /* of REDIS_AWAY and REDIS_UNSURE; otherwise "" */
-    /* REDIS_HELD and REDIS_GONE: the index of the name. REDIS_HELD: also the value of the key (""
-     * if it is not a string) and its remaining time; UINT64_MAX: no expiry. */
+    /* REDIS_HELD, REDIS_GONE: index of the name. REDIS_HELD: also the key's value ("" if not a
+     * string) and remaining time; UINT64_MAX: no expiry. */
     uint32_t name;
     struct slice holder;
     uint64_t holder_ms;
 };
 
-/* Called once, never before the call has returned. The result is borrowed. */
+/* Once, never before the call has returned. The result is borrowed. */
 typedef void (*redis_result_fn)(void *owner, const struct redis_result *result);
 
 struct redis_names {
@@ -74,11 +72,10 @@ void redis_hand_over(struct redis_backend *b, struct slice name, uint64_t from, 
  * remaining time is kept. */
 void redis_extend(struct redis_backend *b, const struct redis_names *names, const uint64_t *tokens,
                   uint64_t px_ms, redis_result_fn done, void *owner);
-/* Deletes each key that has its token, or an earlier one of this lead. REDIS_GONE: not all had. */
+/* Deletes each key with its token, or an earlier one of this lead. REDIS_GONE: not all had. */
 void redis_give_back(struct redis_backend *b, const struct redis_names *names,
                      const uint64_t *tokens, uint64_t floor, redis_result_fn done, void *owner);
 
-/* A call has a chance of success now. */
 bool redis_backend_is_usable(const struct redis_backend *b);
 void redis_backend_view(const struct redis_backend *b, struct redis_link_view *out);
 

@@ -1,4 +1,4 @@
-/* The three states of a circuit breaker. */
+/* See breaker.h. */
 #include "redis/breaker.h"
 
 #include "base/panic.h"
@@ -25,7 +25,7 @@ bool breaker_failed(struct breaker *b, uint64_t now_ms)
     return true;
 }
 
-/* A call sent before it opened may still succeed; that does not predict the next calls. */
+/* A call sent before it opened may still succeed; that predicts nothing. */
 bool breaker_succeeded(struct breaker *b)
 {
     if (b->state == REDIS_OPEN) {

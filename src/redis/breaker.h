@@ -1,8 +1,6 @@
-/* A circuit breaker: whether to call a Redis that has failed. Time (ms) is an argument. link.h has
- * its states.
+/* A circuit breaker; link.h has its states. Time (ms) is an argument.
  *
- * Each failed trial doubles the time that it stays open, between two bounds. A success resets it to
- * the minimum. */
+ * A failed trial doubles the open time, within bounds; a success resets it. */
 #ifndef HOLDFAST_REDIS_BREAKER_H
 #define HOLDFAST_REDIS_BREAKER_H
 
@@ -18,7 +16,7 @@ struct breaker {
 
     enum redis_breaker state;
     uint32_t failures;
-    uint32_t open_ms; /* how long it stays open the next time */
+    uint32_t open_ms; /* the next open time */
     uint64_t until_ms;
     uint64_t opened;
 };
@@ -28,7 +26,7 @@ void breaker_init(struct breaker *b, uint32_t limit, uint32_t open_min_ms, uint3
 bool breaker_failed(struct breaker *b, uint64_t now_ms);
 /* True: this success closed it. */
 bool breaker_succeeded(struct breaker *b);
-/* True: it is now half open, because its time is over. The caller must make one trial now. */
+/* True: its time is over, it is half open. The caller must make one trial now. */
 bool breaker_rest(struct breaker *b, uint64_t now_ms);
 const char *redis_breaker_name(enum redis_breaker breaker);
 

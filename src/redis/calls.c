@@ -1,19 +1,17 @@
-/* Commands sent to Redis, each with its deadline: script calls, the greeting, PING. */
+/* Commands sent to Redis, with deadlines: script calls, the greeting, PING. */
 #include "redis/link_state.h"
 
 #include <stdio.h>
 
 #include "base/buffer.h"
 
-/* The longest call: 64 names of 512 bytes with a prefix, and the arguments. */
+/* 64 names of 512 bytes with a prefix, and the arguments. */
 #define LINK_COMMAND_MAX (256u << 10)
 
 static uint64_t now_us(void)
 {
     return uv_hrtime() / 1000;
 }
-
-/* ---- encoding ---- */
 
 static void put_count(struct buffer *out, char kind, uint64_t count)
 {
@@ -48,8 +46,6 @@ static void command_free(struct redis_link *l, struct link_command *s)
     memory_free(l->options.net->memory, s, sizeof(*s) + s->len);
 }
 
-/* ---- sending ---- */
-
 static void on_reply(redisAsyncContext *context, void *reply, void *data);
 
 static void send_command(struct redis_link *l, struct link_command *s)
@@ -61,10 +57,9 @@ static void send_command(struct redis_link *l, struct link_command *s)
     list_append(&l->sent, &s->all);
     int status =
         redisAsyncFormattedCommand(l->context, on_reply, s, (const char *)s->bytes, s->len);
-    hf_assert(status == REDIS_OK); /* hiredis refuses only on a context that is being freed */
+    hf_assert(status == REDIS_OK); /* hiredis refuses only on a context being freed */
 }
 
-/* Sends one command of the greeting, or a PING. */
 static void send_words(struct redis_link *l, enum link_command_kind kind, uint32_t script,
                        const char *words[], uint32_t count)
 {
@@ -178,8 +173,6 @@ void redis_link_call(struct redis_link *l, const struct redis_call *call, redis_
     link_set_timer(l);
 }
 
-/* ---- replies ---- */
-
 static void report(struct redis_link *l, struct link_command *s, enum redis_outcome outcome,
                    const redisReply *reply, const char *problem)
 {
@@ -207,7 +200,7 @@ static bool starts_with(const redisReply *reply, const char *word)
     return reply->len >= strlen(word) && memcmp(reply->str, word, strlen(word)) == 0;
 }
 
-/* Redis lacks the script (SCRIPT FLUSH, or another server at the address): nothing was done. */
+/* Redis lacks the script (SCRIPT FLUSH, another server): nothing was done. */
 static void load_and_send_again(struct redis_link *l, struct link_command *s)
 {
     l->view.reloads++;
@@ -252,7 +245,6 @@ static void on_call_reply(struct redis_link *l, struct link_command *s, const re
     }
 }
 
-/* Replies to the greeting and to PING. */
 static void on_own_reply(struct redis_link *l, struct link_command *s, const redisReply *reply)
 {
     char problem[160];
@@ -285,7 +277,7 @@ static void on_reply(redisAsyncContext *context, void *data, void *owner)
     const redisReply *reply = data;
     if (reply == NULL) {
         if (l->context == context) {
-            /* hiredis is freeing the context: it accepts no more commands. */
+            /* hiredis frees the context and accepts no more commands. */
             l->context = NULL;
             link_lost(l, context->errstr);
         }
@@ -306,8 +298,6 @@ static void on_reply(redisAsyncContext *context, void *data, void *owner)
     }
     link_set_timer(l);
 }
-
-/* ---- time ---- */
 
 static uint64_t first_deadline(const struct list *list)
 {
@@ -330,7 +320,7 @@ void calls_on_time(struct redis_link *l)
         refuse(l, LIST_OBJECT(l->unsent.next, struct link_command, all), "no connection in time");
     }
     if (first_deadline(&l->sent) <= now && l->phase == LINK_UP) {
-        /* If the loop itself is late, the reply may already be in the socket. */
+        /* If the loop is late, the reply may be in the socket. */
         redisAsyncHandleRead(l->context);
     }
     if (first_deadline(&l->sent) <= now && l->phase == LINK_UP) {

@@ -1,10 +1,8 @@
-/* Names, grants and their parts in one pool; see claims.h. */
+/* See claims.h. */
 #include "redis/claims.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
-
-/* ---- lookup ---- */
 
 static uint32_t hash_name(const struct claims *c, struct slice name)
 {
@@ -68,8 +66,6 @@ struct hold *claims_find_token(const struct claims *c, uint64_t token)
     return r == 0 ? NULL : claims_hold(c, r);
 }
 
-/* ---- due times ---- */
-
 static bool lower_ref_first(const void *ctx, ref a, ref b)
 {
     (void)ctx;
@@ -131,8 +127,6 @@ struct claim *claims_take_marked(struct claims *c)
     claim->is_dirty = false;
     return claim;
 }
-
-/* ---- create and free ---- */
 
 void claims_init(struct claims *c, const struct memory *memory, uint64_t key)
 {
@@ -252,8 +246,6 @@ void claims_drop_part(struct claims *c, struct hold *hold, struct slice name)
         free_hold(c, hold);
     }
 }
-
-/* ---- former holders ---- */
 
 static struct leaver *leaver_at(const struct claims *c, ref object)
 {

@@ -1,5 +1,5 @@
-/* Names whose keys in Redis are or may be ours, and the grants they belong to. Lookup by name, by
- * token, and by next due time. Private to tier.c and keys.c. No I/O. */
+/* Names whose keys in Redis are or may be ours, and their grants. Private to tier.c and keys.c. No
+ * I/O. */
 #ifndef HOLDFAST_REDIS_CLAIMS_H
 #define HOLDFAST_REDIS_CLAIMS_H
 
@@ -10,17 +10,17 @@
 /* A name. Objects of the pool do not move. */
 struct claim {
     ref self;
-    ref next; /* in the table */
+    ref next;
     uint32_t hash;
-    uint32_t position; /* in the heap */
-    ref parts;         /* its holders, the newest first */
+    uint32_t position;
+    ref parts;         /* holders, newest first */
     ref leaving;       /* former holders, until Redis has answered */
     uint64_t token;    /* of the key, if Redis did the last operation */
-    uint64_t highest;  /* highest token ever sent to Redis for it */
+    uint64_t highest;  /* ever sent to Redis */
     uint64_t until_ms; /* a key of ours exists until then at least; 0: no key */
-    uint64_t gone_ms;  /* no key of ours exists after this time; 0: no key */
-    uint32_t ttl_ms;   /* the longest TTL of its holders */
-    bool is_dirty;     /* a holder has ended; settle at the end of the turn */
+    uint64_t gone_ms;  /* no key of ours exists after it; 0: no key */
+    uint32_t ttl_ms;   /* the longest of its holders */
+    bool is_dirty;     /* a holder ended; settle at the end of the turn */
     bool is_busy;      /* an extend is in flight */
     ref next_dirty;
     uint16_t name_len;
@@ -33,7 +33,7 @@ enum hold_state { HOLD_GATHERING, HOLD_REQUESTED, HOLD_POLLING, HOLD_HELD };
 struct hold {
     ref self;
     ref next;
-    uint32_t position; /* in the heap `polls` */
+    uint32_t position; /* in `polls` */
     enum hold_state state;
     ref parts;
     uint64_t token;
@@ -42,9 +42,9 @@ struct hold {
     uint32_t backoff_ms;
     uint64_t wait_until_ms;
     bool is_new;
-    bool is_waiting_reported; /* REDIS_WAITING was reported */
-    bool is_lost;             /* on_lost was called */
-    bool is_renewed;          /* on_renewed is due */
+    bool is_waiting_reported;
+    bool is_lost;    /* on_lost was called */
+    bool is_renewed; /* on_renewed is due */
     uint8_t client_len;
     uint8_t client[];
 };
@@ -57,15 +57,15 @@ struct part {
     ref next_of_hold;
     ref next_of_claim;
     ref prev_of_claim;
-    uint64_t prior_ms; /* the claim's gone_ms before this part was requested */
+    uint64_t prior_ms; /* the claim's gone_ms before the request */
 };
 
-/* A grant that has ended. Redis may still have a key with its token. */
+/* An ended grant. Redis may still have a key with its token. */
 struct leaver {
     ref self;
-    ref next; /* in the table */
+    ref next;
     uint64_t token;
-    uint32_t names;  /* number of its names for which that is so */
+    uint32_t names;  /* its names for which that is so */
     bool is_awaited; /* on_released is due */
 };
 
@@ -78,15 +78,15 @@ struct leaving {
 
 struct claims {
     const struct memory *memory;
-    uint64_t key; /* of the hash function */
+    uint64_t key;
     struct pool pool;
     struct table names;
     struct table tokens;
-    struct table leavers; /* by token */
-    struct heap due;      /* claims: when to extend them, or to retry giving them back */
-    struct heap polls;    /* holds */
+    struct table leavers;
+    struct heap due;   /* to extend, or retry giving back */
+    struct heap polls; /* holds */
     ref dirty;
-    uint64_t waiting; /* holds that are not in HOLD_HELD */
+    uint64_t waiting; /* holds not in HOLD_HELD */
 };
 
 void claims_init(struct claims *c, const struct memory *memory, uint64_t key);
@@ -103,7 +103,7 @@ static inline struct slice claim_name(const struct claim *c)
 }
 
 struct hold *claims_add_hold(struct claims *c, uint64_t token, struct slice client);
-/* Creates the name's claim if there is none. */
+/* Creates the claim if needed. */
 struct claim *claims_add_part(struct claims *c, struct hold *hold, struct slice name);
 /* The claim stays. Frees the hold with its last part. */
 void claims_drop_part(struct claims *c, struct hold *hold, struct slice name);
@@ -113,15 +113,14 @@ void claims_set_due(struct claims *c, struct claim *claim, uint64_t at_ms);
 void claims_set_poll(struct claims *c, struct hold *hold, uint64_t at_ms);
 void claims_mark(struct claims *c, struct claim *claim);
 struct claim *claims_take_marked(struct claims *c);
-/* The grant with this token has held the name and no longer has a part for it. */
+/* The grant held the name and has no part for it now. */
 void claims_leave(struct claims *c, struct claim *claim, uint64_t token);
 struct leaver *claims_find_leaver(const struct claims *c, uint64_t token);
-/* Redis has no key of this name with a token strictly between the two. Returns the leavers whose
- * last name this was and that are awaited, linked by `next`. */
+/* Redis has no key of the name with a token strictly between the two. Returns the awaited leavers
+ * whose last name this was, linked by `next`. */
 ref claims_settle(struct claims *c, struct claim *claim, uint64_t above, uint64_t below);
-/* Removes the first leaver and returns its token. */
 uint64_t claims_take_settled(struct claims *c, ref *list);
-/* It must have no holders and no former holders, and must not be marked. */
+/* No holders, no former holders, not marked. */
 void claims_free(struct claims *c, struct claim *claim);
 
 #endif

@@ -1,11 +1,11 @@
-/* Takes, extends, hands over and gives back keys in Redis. */
+/* Requests to Redis about keys. */
 #include "redis/tier_state.h"
 
 #include "base/list.h"
 
 enum {
-    MARGIN_MS = 1000, /* a key lives for two TTLs and this */
-    SLACK_MS = 500,   /* a key must outlive its lock by this */
+    MARGIN_MS = 1000, /* of a key, beyond two TTLs */
+    SLACK_MS = 500,   /* by which a key must outlive its lock */
     DRIFT = 500,      /* S1.6: clocks drift by 1/1000 in each direction */
     RETRY_MS = 250,
     GIVE_BACK_MS = 1000,
@@ -25,7 +25,7 @@ struct key_request {
     uint64_t generation;
     enum key_request_kind kind;
     uint64_t token;
-    uint64_t from; /* REQUEST_HAND_OVER: the token that has ended */
+    uint64_t from; /* REQUEST_HAND_OVER: the ended token */
     uint64_t sent_ms;
     uint32_t ttl_ms;
     uint16_t name_len;
@@ -41,8 +41,6 @@ bool keys_cover(const struct redis_tier *t, const struct claim *claim, uint32_t 
 {
     return claim->until_ms >= tier_now_ms(t) + ttl_ms + ttl_ms / DRIFT + SLACK_MS;
 }
-
-/* ---- requests ---- */
 
 static struct key_request *request_new(struct redis_tier *t, enum key_request_kind kind,
                                        uint64_t token, uint32_t ttl_ms, struct slice name)
@@ -116,8 +114,8 @@ void keys_take(struct redis_tier *t, struct hold *hold)
                request_new(t, REQUEST_TAKE, hold->token, ttl_ms, slice_make(NULL, 0)));
 }
 
-/* The lowest token that the key may have: that of its one holder. Several holders share a key with
- * the token of one of them: the first token of this lead. */
+/* The lowest token that the key may have: its holder's. Several holders share a key with the token
+ * of one: the first of this lead. */
 static uint64_t token_of(const struct redis_tier *t, const struct claim *claim)
 {
     const struct part *first = claims_part(&t->claims, claim->parts);
@@ -173,7 +171,7 @@ static const struct hold *newest(const struct redis_tier *t, const struct claim 
     return claims_hold(&t->claims, claims_part(&t->claims, claim->parts)->hold);
 }
 
-/* If its token has ended and is later than that of the newest holder. */
+/* If its token has ended and is later than the newest holder's. */
 static bool hand_over(struct redis_tier *t, struct claim *claim)
 {
     const struct hold *hold = newest(t, claim);
@@ -196,7 +194,7 @@ void keys_settle(struct redis_tier *t, struct claim *claim)
         return;
     }
     const struct hold *hold = newest(t, claim);
-    if (hold->state == HOLD_HELD) { /* otherwise the reply to its take reports former holders */
+    if (hold->state == HOLD_HELD) { /* otherwise the reply to its take reports them */
         tier_on_left(t, claim, 0, hold->token);
         (void)hand_over(t, claim);
     }
@@ -219,9 +217,7 @@ void keys_on_due(struct redis_tier *t, struct claim *claim)
     }
 }
 
-/* ---- replies ---- */
-
-/* At `sent_ms` or later Redis gave the key a new lifetime, or prolonged it. */
+/* At `sent_ms` or later Redis set or prolonged the key's lifetime. */
 static void note_life(struct redis_tier *t, struct claim *claim, const struct key_request *a)
 {
     uint64_t until_ms = a->sent_ms + life_ms(t, a->ttl_ms);
@@ -239,8 +235,8 @@ static void on_take(struct redis_tier *t, const struct key_request *a,
     if (hold == NULL || hold->state != HOLD_REQUESTED) {
         return; /* it has ended and is being given back */
     }
-    /* REDIS_HELD: another user has one of the names. Keys that former holders left on the other
-     * names stay reserved for this grant. */
+    /* REDIS_HELD: another user has one name. Keys of former holders on the others stay reserved for
+     * this grant. */
     bool answered = result->verdict == REDIS_DONE || result->verdict == REDIS_HELD;
     for (ref r = hold->parts; r != 0; r = claims_part(&t->claims, r)->next_of_hold) {
         struct part *part = claims_part(&t->claims, r);

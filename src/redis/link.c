@@ -1,4 +1,4 @@
-/* The connection to Redis: connects, greets, reconnects, and runs the timer. */
+/* Connects, greets, reconnects; runs the timer. */
 #include "redis/link_state.h"
 
 #include <arpa/inet.h>
@@ -27,8 +27,6 @@ static void notify_change(struct redis_link *l)
         l->options.on_change(l->options.ctx);
     }
 }
-
-/* ---- the breaker ---- */
 
 void link_failed(struct redis_link *l, const char *problem)
 {
@@ -67,14 +65,12 @@ static void rest_breaker(struct redis_link *l)
     }
 }
 
-/* ---- close and loss ---- */
-
 static void wait_and_retry(struct redis_link *l)
 {
     uint32_t wait = l->wait_ms;
     l->wait_ms = wait > l->options.wait_max_ms / 2 ? l->options.wait_max_ms : wait * 2;
     l->phase = LINK_WAITING;
-    /* 50 % to 150 %, so that nodes do not reconnect in step. */
+    /* 50 % to 150 %: nodes do not reconnect in step. */
     l->attempt_ms = link_now_ms(l) + wait / 2 + net_random(l->options.net, wait + 1);
 }
 
@@ -96,13 +92,11 @@ void link_lost(struct redis_link *l, const char *problem)
                  JOURNAL_NUMBER("retry_ms", l->attempt_ms - link_now_ms(l)));
     link_failed(l, l->view.problem);
     if (context != NULL) {
-        redisAsyncFree(context); /* reports REDIS_DOUBT for all commands sent on it */
+        redisAsyncFree(context); /* reports REDIS_DOUBT for commands sent on it */
     }
     link_set_timer(l);
     notify_change(l);
 }
-
-/* ---- connecting ---- */
 
 static void on_connect(const redisAsyncContext *context, int status)
 {
@@ -180,7 +174,6 @@ static void connect_to(struct redis_link *l, const char *host)
     redisAsyncSetDisconnectCallback(context, on_disconnect);
 }
 
-/* The next of several addresses. */
 static void choose_address(struct redis_link *l, const struct addrinfo *list, char *host,
                            size_t size)
 {
@@ -232,7 +225,7 @@ static void attempt(struct redis_link *l)
         return;
     }
     if (l->resolving) {
-        l->phase = LINK_RESOLVING; /* an earlier resolution is running; use it */
+        l->phase = LINK_RESOLVING; /* an earlier resolution is running */
         return;
     }
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -246,8 +239,6 @@ static void attempt(struct redis_link *l)
     }
     l->resolving = true;
 }
-
-/* ---- time ---- */
 
 static void on_timer(uv_timer_t *timer)
 {
@@ -282,8 +273,6 @@ void link_set_timer(struct redis_link *l)
         uv_timer_start(&l->timer, on_timer, due > now ? due - now : 0, 0);
     }
 }
-
-/* ---- open and close ---- */
 
 struct redis_link *redis_link_new(const struct redis_link_options *options)
 {

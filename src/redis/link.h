@@ -1,12 +1,11 @@
-/* One connection to an operator's Redis (S10.3), with hiredis on the node's loop. It reconnects,
- * sends calls in a pipeline, and sends none while the breaker is open.
+/* One connection to an operator's Redis (S10.3), with hiredis on the node's loop.
  *
  *      waiting ──▶ resolving ──▶ connecting ──▶ greeting ──▶ up
  *         ▲            │             │             │          │ closed, a deadline passed
  *         └────────────┴─────────────┴─────────────┴──────────┘
  *
- * Greeting sends AUTH, SELECT and SCRIPT LOAD for every script. Calls then name a script by its
- * digest. If Redis lacks the script, the link loads it and sends the call again.
+ * Greeting sends AUTH, SELECT and SCRIPT LOAD for every script. Calls name a script by digest; if
+ * Redis lacks it, the link loads it and sends the call again.
  *
  * Calls are sent only while the breaker is closed:
  *
@@ -15,11 +14,10 @@
  *        │                             └────────────────the trial fails───────────────┤
  *        └────────────────────────────────────────────the trial succeeds──────────────┘
  *
- * The trial is a writing call of the link itself. So it costs no client request, and a Redis that
- * answers but cannot write keeps the breaker open.
+ * The trial is a writing call: a Redis that cannot write keeps the breaker open.
  *
- * Replies have the order of the calls. If one call is late, all calls behind it are late, too. The
- * link then drops the connection; the outcome of the calls sent on it is unknown. */
+ * Replies have the order of the calls: all behind a late one are late. The link then drops the
+ * connection; the outcome of calls sent on it is unknown. */
 #ifndef HOLDFAST_REDIS_LINK_H
 #define HOLDFAST_REDIS_LINK_H
 
@@ -34,34 +32,33 @@ struct redisReply;
 
 enum {
     REDIS_SCRIPTS_MAX = 8,
-    REDIS_ARGUMENTS_MAX = 160, /* in one call: two for each name of a multi-lock, and a few more */
+    REDIS_ARGUMENTS_MAX = 160, /* two per name of a multi-lock, and a few */
     REDIS_CALLS_MAX = 16384,   /* outstanding; more are refused */
-    REDIS_PATH_MAX = 107,      /* of a Unix socket: the size of sun_path without NUL */
+    REDIS_PATH_MAX = 107,      /* size of sun_path without NUL */
     REDIS_SECRET_MAX = 255,
     REDIS_TIMEOUT_MIN_MS = 10,
     REDIS_TIMEOUT_MAX_MS = 60000,
     REDIS_FAILURES_MAX = 1000,
 };
 
-/* The outcome of a call. */
 enum redis_outcome {
-    REDIS_ANSWERED, /* see the reply */
+    REDIS_ANSWERED,
     REDIS_REFUSED,  /* the reply is an error: nothing was done */
-    REDIS_NOT_SENT, /* link down or breaker open: nothing was done or will be done */
+    REDIS_NOT_SENT, /* link down or breaker open: not done, will not be */
     REDIS_DOUBT,    /* sent, not answered: done, not done, or may be done later */
 };
 
 struct redis_answer {
     enum redis_outcome outcome;
     const struct redisReply *reply; /* of REDIS_ANSWERED; borrowed */
-    const char *problem;            /* of the other outcomes: a sentence; borrowed */
+    const char *problem;            /* of the other outcomes; borrowed */
 };
 
-/* Once for each call, never before redis_link_call has returned. May start another call; must not
- * close the link. */
+/* Once per call, never before redis_link_call has returned. May start another call; must not close
+ * the link. */
 typedef void (*redis_done_fn)(void *owner, const struct redis_answer *answer);
 
-/* Script number `script` with keys, followed by arguments. */
+/* Script number `script`, its keys, then arguments. */
 struct redis_call {
     uint32_t script;
     uint32_t key_count;
@@ -77,11 +74,11 @@ struct redis_link_options {
     char user[REDIS_SECRET_MAX + 1]; /* "": the default user */
     char password[REDIS_SECRET_MAX + 1];
     uint32_t db;
-    uint32_t timeout_ms;  /* for a call, and for connecting and greeting */
+    uint32_t timeout_ms;  /* of a call; of connecting and greeting */
     uint32_t wait_min_ms; /* before reconnecting: doubled each time, up to ... */
     uint32_t wait_max_ms;
-    uint32_t idle_ms;  /* after this idle time a PING is sent */
-    uint32_t failures; /* consecutive failures that open the breaker */
+    uint32_t idle_ms;  /* before a PING is sent */
+    uint32_t failures; /* in a row, to open the breaker */
     uint32_t open_min_ms;
     uint32_t open_max_ms;
     const char *scripts[REDIS_SCRIPTS_MAX]; /* Lua; must outlive the link */
@@ -92,21 +89,21 @@ struct redis_link_options {
     void (*on_change)(void *ctx);
 };
 
-/* The options that an operator cannot set. */
+/* The options that no operator sets. */
 void redis_link_defaults(struct redis_link_options *options);
 
 struct redis_link *redis_link_new(const struct redis_link_options *options);
-/* No callback is called after this. The loop must run once more. Takes NULL. */
+/* No callback follows. The loop must run once more. Takes NULL. */
 void redis_link_close(struct redis_link *l);
 
 /* Copies everything in `call`. */
 void redis_link_call(struct redis_link *l, const struct redis_call *call, redis_done_fn done,
                      void *owner);
 
-/* A call would be sent, or would wait for a connection in progress. */
+/* A call would be sent, or wait for the connection. */
 bool redis_link_is_usable(const struct redis_link *l);
 
-/* Counters since the start. */
+/* Since the start. */
 struct redis_link_view {
     bool up;
     enum redis_breaker breaker;

@@ -1,4 +1,4 @@
-/* Private to link.c (the connection) and calls.c (commands sent on it). */
+/* Private to link.c (connection) and calls.c (commands). */
 #ifndef HOLDFAST_REDIS_LINK_STATE_H
 #define HOLDFAST_REDIS_LINK_STATE_H
 
@@ -11,7 +11,6 @@ enum link_phase { LINK_WAITING, LINK_RESOLVING, LINK_CONNECTING, LINK_GREETING, 
 
 enum { DIGEST = 40 };
 
-/* What was sent. */
 enum link_command_kind {
     LINK_COMMAND_CALL,
     LINK_COMMAND_AUTH,
@@ -25,14 +24,14 @@ struct link_command {
     struct redis_link *link;
     struct list all; /* in a list ordered by deadline */
     enum link_command_kind kind;
-    bool reloaded; /* the script was loaded again, once */
+    bool reloaded; /* the script was loaded again */
     uint32_t script;
     redis_done_fn done;
     void *owner;
     uint64_t begun_us;
     uint64_t deadline_ms;
     const char *problem; /* why it will not be sent */
-    size_t digest_at;    /* position of the script's digest in the bytes */
+    size_t digest_at;    /* position of the script's digest */
     size_t len;
     uint8_t bytes[];
 };
@@ -43,10 +42,10 @@ struct redis_link {
     bool closing;
 
     redisAsyncContext *context; /* NULL unless connecting or further */
-    uint32_t greetings;         /* replies that the greeting still waits for */
-    uint64_t attempt_ms;        /* start of the next attempt; during an attempt: its deadline */
+    uint32_t greetings;         /* replies still awaited */
+    uint64_t attempt_ms;        /* next attempt; during an attempt: its deadline */
     uint32_t wait_ms;
-    uint32_t attempts; /* selects one of several addresses of a name */
+    uint32_t attempts; /* selects one of a name's addresses */
     uint64_t reply_ms;
     char digests[REDIS_SCRIPTS_MAX][DIGEST];
 
@@ -56,9 +55,9 @@ struct redis_link {
     bool resolving;
 
     struct breaker breaker;
-    struct list unsent;  /* calls that wait for the connection */
-    struct list sent;    /* commands that wait for a reply */
-    struct list refused; /* calls that will not be sent and must be reported */
+    struct list unsent;  /* wait for the connection */
+    struct list sent;    /* wait for a reply */
+    struct list refused; /* will not be sent; to be reported */
     struct redis_link_view view;
 };
 
@@ -68,7 +67,6 @@ uint64_t link_now_ms(const struct redis_link *l);
 void link_lost(struct redis_link *l, const char *problem);
 void link_failed(struct redis_link *l, const char *problem);
 void link_succeeded(struct redis_link *l);
-/* One reply of the greeting has arrived. */
 void link_greeted(struct redis_link *l);
 void link_set_timer(struct redis_link *l);
 void link_free_if_done(struct redis_link *l);

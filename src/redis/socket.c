@@ -1,4 +1,4 @@
-/* The event hooks of hiredis, implemented with uv_poll_t. */
+/* The event hooks of hiredis, with uv_poll_t. */
 #include "redis/socket.h"
 
 #include <fcntl.h>
@@ -25,8 +25,8 @@ static void watch(struct redis_socket *s)
     }
 }
 
-/* libuv reports a socket error as a status and stops watching. hiredis finds the error by reading
- * or writing. */
+/* libuv reports a socket error as a status and stops watching; hiredis finds it by reading or
+ * writing. */
 static void on_event(uv_poll_t *poll, int status, int events)
 {
     struct redis_socket *s = poll->data;
@@ -78,7 +78,7 @@ static void on_closed(uv_handle_t *handle)
     memory_free(s->memory, s, sizeof(*s));
 }
 
-/* hiredis closes the descriptor right after this, so the loop must stop watching it. */
+/* hiredis closes the descriptor right after this: stop watching it. */
 static void clean_up(void *data)
 {
     struct redis_socket *s = data;

@@ -1,4 +1,4 @@
-/* hiredis on the node's loop: one uv_poll_t for each asynchronous context. */
+/* hiredis on the node's loop: one uv_poll_t per context. */
 #ifndef HOLDFAST_REDIS_SOCKET_H
 #define HOLDFAST_REDIS_SOCKET_H
 

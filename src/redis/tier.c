@@ -1,10 +1,10 @@
-/* Grants, from the request to Redis to the give-back, and their timing; see tier.h. */
+/* Grants, from request to give-back, and their timing; see tier.h. */
 #include "redis/tier_state.h"
 
 enum {
-    BACKOFF_MIN_MS = 20, /* for a grant that waits for another user of Redis */
+    BACKOFF_MIN_MS = 20, /* while another user of Redis holds it */
     BACKOFF_MAX_MS = 500,
-    RUN_MAX = 256, /* keys handled in one turn */
+    RUN_MAX = 256, /* keys per turn */
     SCAN_BUCKETS = 256,
 };
 
@@ -12,8 +12,6 @@ uint64_t tier_now_ms(const struct redis_tier *t)
 {
     return t->options.now_ms(t->options.ctx);
 }
-
-/* ---- grants ---- */
 
 static void report_grant(struct redis_tier *t, uint64_t token, enum redis_word word,
                          const struct redis_result *result)
@@ -166,8 +164,6 @@ void redis_tier_end(struct redis_tier *t, uint64_t token, struct slice name)
     }
 }
 
-/* ---- former holders ---- */
-
 bool redis_tier_release(struct redis_tier *t, uint64_t token)
 {
     struct leaver *leaver = claims_find_leaver(&t->claims, token);
@@ -199,8 +195,6 @@ void tier_on_not_left(struct redis_tier *t, const struct claim *claim)
     }
 }
 
-/* ---- losses ---- */
-
 void tier_lose_hold(struct redis_tier *t, struct hold *hold, const char *why)
 {
     if (hold->is_lost) {
@@ -226,8 +220,6 @@ void tier_lose(struct redis_tier *t, const struct claim *claim, const char *why)
         }
     }
 }
-
-/* ---- timing ---- */
 
 static void check_soon(void *ctx, ref object)
 {
@@ -284,8 +276,6 @@ uint64_t redis_tier_next_ms(const struct redis_tier *t)
     uint64_t poll_ms = heap_min_at(&t->claims.polls);
     return due_ms < poll_ms ? due_ms : poll_ms;
 }
-
-/* ---- open and close ---- */
 
 struct redis_tier *redis_tier_new(const struct redis_tier_options *options)
 {

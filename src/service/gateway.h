@@ -1,6 +1,6 @@
-/* How a request on any node reaches the replicated state. The node implements this interface: the
- * leader submits to its replica, a follower forwards to the leader and relays the answer. It
- * retries with the same command while that is safe, and gives up within a bounded time (S8.4). */
+/* How a request reaches the replicated state; the node implements it. The leader submits to its
+ * replica, a follower forwards. Retries the same command while that is safe, for a bounded time
+ * (S8.4). */
 #ifndef HOLDFAST_SERVICE_GATEWAY_H
 #define HOLDFAST_SERVICE_GATEWAY_H
 
@@ -9,27 +9,26 @@
 
 struct gateway_call;
 
-/* Called exactly once per call, never before the call returned. HF_OK: `result` is the core's
- * answer, which may hold an error itself. HF_UNAVAILABLE, HF_BUSY, HF_DISK_FULL: the command was
- * not and will not be applied. HF_OUTCOME_UNKNOWN: it may have been applied; retry with the same
- * request id. `result` is borrowed. */
+/* Once, never before the call returned. HF_OK: `result` (borrowed) is the core's answer, which may
+ * hold an error. HF_UNAVAILABLE, HF_BUSY, HF_DISK_FULL: the command was not and will not be
+ * applied. HF_OUTCOME_UNKNOWN: it may be applied; retry with the same request id. */
 typedef void (*gateway_done_fn)(struct gateway_call *call, enum hf_error error,
                                 const struct result *result);
 
-/* Embedded in the caller's request; must stay valid until `done`. */
+/* Embedded in the caller's request; valid until `done`. */
 struct gateway_call {
     gateway_done_fn done;
     void *owner; /* the caller's */
-    /* The tier that an acquire requests (S10). A command with a token goes to the tier of the token
-     * instead. The gateway finds the tier of a lease id, an attachment number or a name itself. */
+    /* Requested by an acquire (S10). A token goes to its own tier. The gateway finds the tier of a
+     * lease id, an attachment number or a name. */
     enum tier tier;
-    /* Of a barrier. `look`: query for the tier EFFICIENCY of the leader (memory_page.h), copied.
-     * `page`: its result, valid while `done` runs. Both empty: no query. */
+    /* Of a barrier. `look` (copied): query for the leader's tier EFFICIENCY (memory_page.h); empty:
+     * none. `page`: its result, valid during `done`. */
     struct slice look;
     struct slice page;
-    /* The connection that sent the request, for fair scheduling. 0: the node itself. */
+    /* The connection, for fair scheduling. 0: the node itself. */
     uint64_t source;
-    /* Of a command: time limit from now. 0, or longer than the gateway's own limit: that limit. */
+    /* Of a command: limit from now. 0, or above the gateway's limit: that limit. */
     uint32_t within_ms;
     void *in_flight; /* the gateway's */
 };
@@ -37,51 +36,51 @@ struct gateway_call {
 struct gateway_status {
     uint64_t node;
     uint64_t leader;                   /* 0: unknown */
-    const char *leader_client_address; /* "HOST:PORT" of its client port, "" when unknown */
+    const char *leader_client_address; /* "HOST:PORT" of its client port; "": unknown */
     uint64_t term;
     uint64_t epoch;
     bool serving;        /* a leader with a majority is known and answers */
-    bool members_change; /* a membership change has begun and is not committed */
-    /* Bytes that count against the limit of the state (S12.14), and the limit; 0: none. */
+    bool members_change; /* not committed yet */
+    /* Bytes counted against the limit of the state (S12.14), and that limit; 0: none. */
     uint64_t state_bytes;
     uint64_t state_max;
-    /* The backend of the tier EFFICIENCY, as this node sees it (S10.3). */
-    const char *backend; /* "embedded" or "redis"; NULL: not known */
+    /* The backend of EFFICIENCY, as seen here (S10.3). */
+    const char *backend; /* "embedded" or "redis"; NULL: unknown */
     bool backend_healthy;
     const char *backend_breaker;  /* of "redis": "closed", "open" or "half_open" */
     const char *backend_fallback; /* "fail", "embedded" or "correctness" */
-    char backend_problem[128];    /* the last problem; "": none since the backend is healthy */
+    char backend_problem[128];    /* the last; "" while healthy */
 };
 
-/* One member of the cluster, as this node sees it. */
+/* As this node sees it. */
 struct gateway_member {
     uint64_t id;
     const char *peer_address;
-    const char *client_address; /* "" when unknown */
+    const char *client_address; /* "": unknown */
     bool voter;
-    bool healthy; /* a message arrived within an election timeout; always true for this node */
-    uint64_t lag; /* log entries behind the leader; UINT64_MAX: not known here */
+    bool healthy; /* a message arrived within an election timeout; true for this node */
+    uint64_t lag; /* log entries behind the leader; UINT64_MAX: unknown */
 };
 
-/* A membership change by an operator (DESIGN). The leader enforces the rules. */
+/* By an operator (DESIGN). The leader enforces the rules. */
 enum gateway_change {
-    GATEWAY_ADD, /* as a non-voter; it catches up, then it may be promoted */
+    GATEWAY_ADD, /* as a non-voter; may be promoted after it caught up */
     GATEWAY_PROMOTE,
     GATEWAY_DEMOTE,
     GATEWAY_REMOVE,
-    GATEWAY_TRANSFER, /* of leadership; id 0: the leader chooses the most suitable voter */
+    GATEWAY_TRANSFER, /* of leadership; id 0: to the most suitable voter */
     GATEWAY_CHANGES
 };
 
-/* As gateway_call. HF_OK: the leader has begun the change; `members` shows when it is in force.
- * HF_MEMBERSHIP: refused, `problem` is the reason. HF_UNAVAILABLE, HF_OUTCOME_UNKNOWN: as there. */
+/* As gateway_call. HF_OK: the change has begun; `members` shows when it is in force. HF_MEMBERSHIP:
+ * refused; `problem` is the reason. */
 struct gateway_change_call {
     void (*done)(struct gateway_change_call *call, enum hf_error error, const char *problem);
     void *owner;
     void *in_flight;
 };
 
-/* A file with the complete state as of `index`. */
+/* The complete state at `index`. */
 struct gateway_snapshot {
     struct id cluster;
     uint64_t index;
@@ -89,10 +88,10 @@ struct gateway_snapshot {
     uint64_t bytes;
 };
 
-/* Owned by the caller; must stay valid from snapshot_open to snapshot_close. */
+/* Owned by the caller; valid from snapshot_open to snapshot_close. */
 struct gateway_snapshot_call {
-    /* Called once, unless the caller closes first; never before snapshot_open returned. HF_OK:
-     * snapshot_read is allowed from now on. Else `problem` is a sentence, or NULL. May close it. */
+    /* Once, never before snapshot_open returned or after snapshot_close. HF_OK: snapshot_read is
+     * allowed. Else `problem` is a sentence, or NULL. May close it. */
     void (*done)(struct gateway_snapshot_call *call, enum hf_error error,
                  const struct gateway_snapshot *about, const char *problem);
     void *owner;
@@ -105,33 +104,33 @@ struct gateway {
     void (*submit)(void *ctx, const struct command *command, struct gateway_call *call);
     /* done(HF_OK, NULL) once the local state includes every command completed before (S9.1). */
     void (*barrier)(void *ctx, struct gateway_call *call);
-    /* Whether a command submitted now would be applied to the state as it is now, as far as this
-     * node can determine: on the leader, no batch is in flight. NULL: always. */
+    /* Whether a command submitted now would apply to the present state, as far as this node knows:
+     * on the leader, no batch is in flight. NULL: always. */
     bool (*is_settled)(void *ctx);
-    /* This node's applied state, for reading after a barrier, or for `stale` reads. */
+    /* The applied state, for reads after a barrier and `stale` reads. */
     const struct core *(*core)(void *ctx);
-    /* The state of the tier EFFICIENCY. Returns NULL on a follower and while the tier is not
-     * served. The function pointer may be NULL. */
+    /* Of the tier EFFICIENCY. Returns NULL on a follower and while the tier is not served. The
+     * pointer may be NULL. */
     const struct core *(*memory_core)(void *ctx);
     void (*status)(void *ctx, struct gateway_status *out);
-    /* Random ids and clocks; the service has no other source of them. */
+    /* The only source of random ids and clocks. */
     struct id (*random_id)(void *ctx);
     uint64_t (*wall_ms)(void *ctx);
     uint64_t (*boot_ms)(void *ctx);
-    /* This node's estimate of the cluster time (S1.2). For display (`expires_in_ms`) only; never
-     * decide anything by it. NULL: the newest timestamp in the state is used. */
+    /* Estimated cluster time (S1.2), for display only. NULL: the newest timestamp in the state is
+     * used. */
     uint64_t (*cluster_ms)(void *ctx);
-    /* Fills in at most `max` members and returns how many. The strings are valid until the next
-     * call. NULL: no members are known. */
+    /* Fills in at most `max`, returns the count. Strings are valid until the next call. NULL:
+     * unknown. */
     uint32_t (*members)(void *ctx, struct gateway_member *out, uint32_t max);
-    /* `address` ("HOST:PORT" of the peer port) is for GATEWAY_ADD, else "". Both are copied. NULL:
-     * members cannot be changed here. */
+    /* `address` ("HOST:PORT" of the peer port, copied): for GATEWAY_ADD, else "". NULL: not
+     * supported. */
     void (*change_member)(void *ctx, enum gateway_change change, uint64_t id, const char *address,
                           struct gateway_change_call *call);
-    /* Opens a snapshot of this node's current state, and takes a new one if the newest is older.
-     * The file stays until snapshot_close. NULL: this gateway has no snapshots. */
+    /* Of the current state; takes a new one if the newest is older. The file stays until
+     * snapshot_close. NULL: no snapshots. */
     void (*snapshot_open)(void *ctx, struct gateway_snapshot_call *call);
-    /* Reads `len` bytes at `offset`. False: the read from disk failed. */
+    /* False: the disk read failed. */
     bool (*snapshot_read)(void *ctx, struct gateway_snapshot_call *call, uint64_t offset, void *to,
                           size_t len);
     void (*snapshot_close)(void *ctx, struct gateway_snapshot_call *call);

@@ -1,4 +1,4 @@
-/* The linked list of base/, included under the service module's own path. */
+/* The linked list of base/, under the service's own path. */
 #ifndef HOLDFAST_SERVICE_LIST_H
 #define HOLDFAST_SERVICE_LIST_H
 

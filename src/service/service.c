@@ -63,8 +63,8 @@ uint64_t service_cluster_ms(const struct service *s)
     return now_ms > applied_ms ? now_ms : applied_ms;
 }
 
-/* Events of the tier EFFICIENCY have no permanent id. In the ring they follow the last replicated
- * event and carry its id, so a watcher that resumes from that id continues after them (S9.3). */
+/* Events of the tier EFFICIENCY have no permanent id. In the ring they carry the id of the last
+ * replicated event; a watcher that resumes from it continues after them (S9.3). */
 void service_on_event(struct service *s, const struct event *event)
 {
     if (event->tier == TIER_CORRECTNESS) {
@@ -119,7 +119,7 @@ void service_run(struct service *s)
     service_transact(s);
     resp_run_all(s);
     service_transact(s); /* transactions that resp_run_all started */
-    pending_run(s);      /* requests that the connections just submitted may be due at once */
+    pending_run(s);      /* requests just submitted may be due at once */
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)

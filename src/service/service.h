@@ -1,13 +1,12 @@
-/* One node's service: the layer between the transports (HTTP, gRPC, the Redis protocol) and the
- * replicated state. It has no socket, no thread and no clock of its own.
+/* One node's service, between the transports (HTTP, gRPC, the Redis protocol) and the replicated
+ * state. It has no socket, thread or clock.
  *
  *     transport ──▶ api_request ──▶ pending_request ──▶ gateway ──▶ ... ──▶ result ──▶ answer
  *                                          │
  *                                          └──QUEUED──▶ waits ──event in the local state──▶ answer
  *
- * The replica delivers results and events, and must not be called back from there. Whatever has to
- * be submitted is left for service_run. The node calls that once per turn of its loop, after it has
- * delivered everything and before it writes to its sockets. */
+ * The replica delivers results and events and must not be called back from there. service_run
+ * submits instead: once per loop turn, after all deliveries and before writes to sockets. */
 #ifndef HOLDFAST_SERVICE_SERVICE_H
 #define HOLDFAST_SERVICE_SERVICE_H
 
@@ -17,13 +16,11 @@
 
 struct service;
 
-/* The log levels of the node, by subsystem, as text. */
 struct service_log {
     void *ctx;
     void (*each)(void *ctx, void (*visit)(void *to, const char *subsystem, const char *level),
                  void *to);
-    /* "debug" for all, "raft=debug,peer=warn" for some. Returns NULL, or an error text; then
-     * nothing was changed. */
+    /* "debug" or "raft=debug,peer=warn". Returns NULL, or an error text and changes nothing. */
     const char *(*set)(void *ctx, const char *text);
 };
 
@@ -32,58 +29,54 @@ struct service_log {
 struct service_options {
     const struct memory *memory;
     struct gateway gateway;
-    /* The following may be 0: the default in brackets. */
-    uint32_t ttl_min_ms;   /* shortest TTL accepted (1,000) */
+    /* 0: the default in brackets. */
+    uint32_t ttl_min_ms;   /* shortest accepted (1,000) */
     uint32_t heartbeat_ms; /* of event streams (15,000) */
-    uint32_t request_ms;   /* for a complete request to arrive (10,000) */
-    uint32_t idle_ms;      /* between two requests of a connection (300,000) */
-    size_t event_bytes;    /* recent events kept for watchers (8 MiB) */
-    size_t conn_bytes;     /* memory of all HTTP connections together (512 MiB) */
-    /* Pages of other modules: the dashboard, metrics. Called for a GET without a route. Writes the
-     * page and sets its content type, or returns false. May be NULL. */
+    uint32_t request_ms;   /* to receive a request (10,000) */
+    uint32_t idle_ms;      /* between two requests (300,000) */
+    size_t event_bytes;    /* recent, for watchers (8 MiB) */
+    size_t conn_bytes;     /* of all HTTP connections (512 MiB) */
+    /* Pages of other modules, for a GET without a route. Writes the page and its content type, or
+     * returns false. May be NULL. */
     bool (*page)(void *ctx, struct slice path, struct buffer *out, const char **content_type);
     void *page_ctx;
-    /* The Redis protocol. */
-    enum tier resp_tier;                          /* of its keys (S10) */
-    char resp_password[SERVICE_PASSWORD_MAX + 1]; /* "": no password is required */
+    enum tier resp_tier;                          /* of Redis keys (S10) */
+    char resp_password[SERVICE_PASSWORD_MAX + 1]; /* "": none is required */
     bool resp_del_refused;  /* DEL of another client's lock is an error, not a force-unlock */
-    struct service_log log; /* `each` NULL: levels cannot be read or changed */
+    struct service_log log; /* `each` NULL: not available */
 };
 
-/* service_free: close the connections first. The gateway must not call `done` of calls that are
- * still in flight. */
+/* service_free: close the connections first. The gateway must not call `done` of calls still in
+ * flight. */
 struct service *service_new(const struct service_options *options);
 void service_free(struct service *s);
 
-/* Every event applied on this node, in order, interleaved with the events of the tier EFFICIENCY
- * that reach this node (`tier` is set). */
+/* Every event applied here, in order, and events of the tier EFFICIENCY that reach this node
+ * (`tier` is set). */
 void service_on_event(struct service *s, const struct event *event);
-/* Which events of the tier EFFICIENCY this node needs, besides those of its own waiters. */
+/* Events of the tier EFFICIENCY that this node needs, besides those of its waiters. */
 enum service_wants {
     SERVICE_WANTS_NOTHING,
     SERVICE_WANTS_SESSIONS, /* notifications to holders (LOST, REVOKE_REQUESTED), of sessions */
     SERVICE_WANTS_ALL,
 };
 enum service_wants service_wants(const struct service *s);
-/* The connection to the leader broke, and events of the tier EFFICIENCY may be lost: waiting
- * acquires of that tier are submitted again (S7). */
+/* Events of the tier EFFICIENCY may be lost: submits its waiting acquires again (S7). */
 void service_leader_lost(struct service *s);
-/* A snapshot replaced the state, and events were skipped: waiting acquires are submitted again
- * (S7), watches start over (S9.3). */
+/* Events were skipped: submits waiting acquires again (S7), restarts watches (S9.3). */
 void service_state_replaced(struct service *s);
 
-/* Call once per turn of the loop, and at service_next_ms (boot_ms; UINT64_MAX: no timer). */
+/* Once per loop turn, and at service_next_ms (boot_ms; UINT64_MAX: no timer). */
 void service_run(struct service *s);
 uint64_t service_next_ms(const struct service *s);
 
-/* Runs transactions of the Redis protocol over the applied state, as far as gateway.is_settled
- * allows; each becomes one command. The node calls it before it closes a batch; service_run calls
- * it too. */
+/* Runs Redis-protocol transactions over the applied state, as far as gateway.is_settled allows;
+ * each becomes one command. Called by service_run, and by the node before it closes a batch. */
 void service_transact(struct service *s);
 bool service_has_transactions(const struct service *s);
 
-/* The node stops soon. Waiting requests fail with a hint to use another node; a request with a
- * request_id keeps its place in the queue. Streams end, connections close after their next answer,
+/* The node stops soon. Waiting requests fail with a hint to use another node; those with a
+ * request_id keep their place in the queue. Streams end, connections close after their next answer,
  * readyz fails. */
 void service_drain(struct service *s);
 
@@ -92,20 +85,19 @@ struct service_stats {
     uint64_t requests; /* answered since start */
     uint64_t waiting;  /* acquires held open */
     uint64_t streams;
-    uint64_t dropped_streams; /* because the client was too slow, since start */
-    uint64_t conn_bytes;      /* memory that HTTP connections hold, and its limit */
+    uint64_t dropped_streams; /* the client was too slow, since start */
+    uint64_t conn_bytes;      /* held by HTTP connections, and its limit */
     uint64_t conn_bytes_max;
-    uint64_t conn_closed;     /* connections closed because of that limit, since start */
-    uint64_t stalled_streams; /* of HTTP/2, reset because the client did not read, since start */
-    /* Of the Redis protocol. */
+    uint64_t conn_closed;     /* because of that limit, since start */
+    uint64_t stalled_streams; /* HTTP/2 streams reset as unread, since start */
     uint64_t resp_connections;
     uint64_t resp_accepted; /* connections, since start */
     uint64_t resp_commands;
     uint64_t resp_errors;
-    uint64_t resp_conflicts; /* transactions that were run again */
-    uint64_t resp_dropped;   /* subscribers dropped because they were too slow */
+    uint64_t resp_conflicts; /* transactions run again */
+    uint64_t resp_dropped;   /* subscribers that were too slow */
     uint64_t resp_scripts;   /* runs of scripts */
-    uint64_t resp_stopped;   /* runs of scripts that reached a limit */
+    uint64_t resp_stopped;   /* of those, stopped at a limit */
 };
 
 void service_stats(const struct service *s, struct service_stats *out);

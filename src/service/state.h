@@ -1,4 +1,4 @@
-/* struct service and the functions that its files share. Private to src/service/. */
+/* struct service and functions shared by its files. Private to src/service/. */
 #ifndef HOLDFAST_SERVICE_STATE_H
 #define HOLDFAST_SERVICE_STATE_H
 
@@ -14,15 +14,15 @@
 #include "wire/http1_response.h"
 
 enum {
-    SERVICE_EARLY = 4096,           /* slots for events that arrived before their result */
+    SERVICE_EARLY = 4096,           /* slots for events that precede their result */
     SERVICE_ANSWER_MAX = 16 << 20,  /* bytes of one answer's body */
-    SERVICE_ARENA_MAX = 2 << 20,    /* bytes of memory to decode one gRPC message */
-    SERVICE_RENDER_MAX = 64 << 20,  /* bytes of memory to render one: no answer reaches it */
+    SERVICE_ARENA_MAX = 2 << 20,    /* bytes to decode one gRPC message */
+    SERVICE_RENDER_MAX = 64 << 20,  /* bytes to render one: no answer reaches it */
     SERVICE_COMMAND_MAX = 48 << 10, /* bytes of an encoded acquire */
     SERVICE_RETRY_MS = 500,         /* between two attempts of a cleanup */
-    SERVICE_WAIT_QUERY_MS = 250,    /* after the end of a wait without its event: query it */
-    SERVICE_WAIT_GRACE_MS = 500,    /* after the end of a wait: answer, outcome known or not */
-    SERVICE_WAIT_REACH_MS = 2000,   /* time that every wait has at least to reach a leader */
+    SERVICE_WAIT_QUERY_MS = 250,    /* after a wait without event: query it */
+    SERVICE_WAIT_GRACE_MS = 500,    /* after a wait: answer, outcome known or not */
+    SERVICE_WAIT_REACH_MS = 2000,   /* minimum time of a wait to reach a leader */
 };
 
 struct service {
@@ -31,30 +31,30 @@ struct service {
     struct service_options options;
     uint32_t node;
     bool draining;
-    uint64_t sources;      /* last number given to a connection, see gateway_call.source */
-    uint64_t source;       /* of the connection whose requests are being started; 0: none */
-    struct buffer scratch; /* the body of the answer that is being rendered */
-    struct slice looked;   /* gateway_call.page, while an answer is rendered from it */
+    uint64_t sources;      /* number of the last connection */
+    uint64_t source;       /* of requests that start now; 0: none */
+    struct buffer scratch; /* body of the answer being rendered */
+    struct slice looked;   /* gateway_call.page, while rendering from it */
     uint8_t *encoded;      /* SERVICE_COMMAND_MAX bytes */
 
     /* pending*.c */
-    struct pool pool;    /* pending requests and their commands; HTTP/2 streams */
-    struct table parked; /* pending requests that events are matched with, by attachment number */
+    struct pool pool;    /* pending requests, commands, HTTP/2 streams */
+    struct table parked; /* by attachment number, for events */
     struct heap timers;
-    struct list waiting; /* acquires that may wait and are not answered yet */
+    struct list waiting; /* acquires that may wait, not answered yet */
     uint64_t waiting_count;
-    struct list notified;       /* in the state NOTIFIED, to be answered by service_run */
-    struct list cleanups;       /* with a command to be submitted by service_run */
+    struct list notified;       /* to be answered by service_run */
+    struct list cleanups;       /* with a command for service_run to submit */
     struct wait_outcome *early; /* at attachment modulo SERVICE_EARLY */
-    uint64_t early_lost[2];     /* per tier, the highest attachment overwritten in `early` */
-    struct list gathered;       /* keep-alives that are not sent yet */
+    uint64_t early_lost[2];     /* per tier: highest attachment overwritten in `early` */
+    struct list gathered;       /* keep-alives not sent yet */
     uint32_t gathered_count;
     uint64_t gathered_due_ms; /* boot time */
     struct list rounds;       /* keep-alive commands in flight */
 
     struct list changes; /* membership changes in flight; api_member.c */
 
-    struct list downloads; /* snapshots being taken for or sent to clients; api_snapshot.c */
+    struct list downloads; /* snapshots being taken or sent; api_snapshot.c */
     uint32_t download_count;
 
     /* watch*.c */
@@ -62,37 +62,37 @@ struct service {
     struct list streams;
     uint64_t stream_count;
     uint64_t dropped_streams;
-    uint64_t events_pumped; /* position up to which every stream was offered the events */
-    bool pump;              /* a stream is new, or can take output again */
+    uint64_t events_pumped; /* position offered to every stream */
+    bool pump;              /* a stream is new, or takes output again */
 
     /* http_conn*.c */
     struct list conns;
     uint64_t conn_count;
     struct conn_budget budget;
-    struct list ready; /* connections with input to process or output to write */
-    /* Connections, each list in the order of the deadlines. */
-    struct list transfers; /* that receive a request or send an answer */
+    struct list ready; /* with input to process or output to write */
+    /* In order of the deadlines. */
+    struct list transfers; /* receive a request or send an answer */
     struct list idle;      /* between two requests */
     /* http2_*.c and grpc/ */
     struct http2_shared *http2;  /* allocated for the first connection */
-    struct list http2_requests;  /* streams in the state RECEIVING */
-    struct list http2_answers;   /* streams with output that the client has not read */
-    struct list http2_gone;      /* streams in the state CLOSED, to be freed */
+    struct list http2_requests;  /* in RECEIVING */
+    struct list http2_answers;   /* with unread output */
+    struct list http2_gone;      /* in CLOSED, to be freed */
     struct heap http2_deadlines; /* of gRPC calls */
-    struct table sessions;       /* streams of sessions, by the session's id; grpc/session.c */
-    struct list session_calls;   /* all of those streams */
-    struct list session_work;    /* those with a command to submit */
-    bool is_safe;                /* the last value sent to them */
+    struct table sessions;       /* session streams, by session id; grpc/session.c */
+    struct list session_calls;   /* all of them */
+    struct list session_work;    /* with a command to submit */
+    bool is_safe;                /* last value sent to them */
     struct list health_watches;  /* grpc/health.c */
-    bool was_serving;            /* the last value sent to them */
-    struct bump arena;           /* of the gRPC message that is being decoded or rendered */
+    bool was_serving;            /* last value sent to them */
+    struct bump arena;           /* of the gRPC message being decoded or rendered */
 
     struct resp_shared *resp; /* resp/ */
 
-    struct list quiet; /* connections with HTTP/2 streams, by the time of the last received bytes */
+    struct list quiet; /* with HTTP/2 streams, by last input */
 
     uint64_t requests;
-    uint64_t date_s; /* the second that `date` shows */
+    uint64_t date_s; /* of `date` */
     char date[HTTP1_DATE_LEN + 1];
 };
 
@@ -106,7 +106,7 @@ static inline const struct core *service_core(const struct service *s)
     return s->gateway.core(s->gateway.ctx);
 }
 
-/* The state of either tier; NULL: this node does not have it. */
+/* NULL: this node lacks that tier's state. */
 static inline const struct core *service_tier_core(const struct service *s, enum tier tier)
 {
     if (tier == TIER_CORRECTNESS) {
@@ -120,16 +120,16 @@ static inline struct id service_random_id(const struct service *s)
     return s->gateway.random_id(s->gateway.ctx);
 }
 
-/* Cluster time now, never earlier than the newest timestamp in the state. */
+/* Never earlier than the newest timestamp in the state. */
 uint64_t service_cluster_ms(const struct service *s);
 
-/* pending*.c, for service.c. */
+/* pending*.c */
 void pending_open_all(struct service *s);
 void pending_close_all(struct service *s);
 void pending_on_event(struct service *s, const struct event *event);
 void pending_forget_early(struct service *s);
 void pending_repeat_all(struct service *s);
-/* Those that wait in the tier EFFICIENCY. `is_void`: the tier has lost its waiters. */
+/* Those in the tier EFFICIENCY. `is_void`: the tier lost its waiters. */
 void pending_repeat_memory(struct service *s, bool is_void);
 void pending_run(struct service *s);
 uint64_t pending_next_ms(const struct service *s);
@@ -167,15 +167,15 @@ void pending_answer_notified(struct pending_request *a);
 void keepalive_run(struct service *s);
 void keepalive_close_all(struct service *s);
 
-/* http_conn.c, for service.c. */
+/* http_conn.c */
 void http_conn_run_all(struct service *s);
 uint64_t http_conn_next_ms(const struct service *s);
 void http_conn_drain_all(struct service *s);
 
-/* resp/conn.c, for service.c. */
+/* resp/conn.c */
 void resp_open_all(struct service *s);
 void resp_close_all(struct service *s);
-/* Resets the time that scripts may use in this turn. */
+/* Resets the script time of this turn. */
 void resp_begin_turn(struct service *s);
 void resp_run_all(struct service *s);
 uint64_t resp_next_ms(const struct service *s);
@@ -184,14 +184,14 @@ void resp_on_event(struct service *s, const struct event *event);
 bool resp_has_subscribers(const struct service *s);
 void resp_stats(const struct service *s, struct service_stats *out);
 
-/* api_member.c, for service.c. */
+/* api_member.c */
 void member_close_all(struct service *s);
 
-/* api_snapshot.c, for service.c. */
+/* api_snapshot.c */
 void download_run(struct service *s);
 uint64_t download_next_ms(const struct service *s);
 
-/* watch.c, for service.c. */
+/* watch.c */
 void watch_run(struct service *s);
 uint64_t watch_next_ms(const struct service *s);
 

@@ -1,12 +1,10 @@
-/* AdminService: operator actions, the audit log, and the cluster. Listings are in list.c. */
+/* AdminService, without the listings (list.c). */
 #include <holdfast/v1/admin.pb-c.h>
 
 #include "service/grpc/rpc.h"
 #include "service/request/operator.h"
 
 enum { MEMBERS_MAX = 64 };
-
-/* ---- force-unlock and revoke ---- */
 
 static void put_record(struct api_request *x, const struct result *r, const char *action,
                        Holdfast__V1__OperatorResponse *out)
@@ -68,8 +66,6 @@ void rpc_revoke(struct api_request *x, const void *message)
     }
 }
 
-/* ---- the fence ---- */
-
 static void render_fence_reset(struct api_request *x, const struct result *r, struct json_writer *w)
 {
     Holdfast__V1__ResetFenceResponse out = HOLDFAST__V1__RESET_FENCE_RESPONSE__INIT;
@@ -94,8 +90,6 @@ void rpc_reset_fence(struct api_request *x, const void *message)
         operator_fence_reset(x, &b, render_fence_reset);
     }
 }
-
-/* ---- the audit log ---- */
 
 struct audit_rows {
     struct api_request *x;
@@ -150,8 +144,6 @@ void rpc_audit(struct api_request *x, const void *message)
     }
 }
 
-/* ---- the cluster ---- */
-
 static Holdfast__V1__Member *put_member(const struct service *s, const struct gateway_member *m,
                                         uint64_t leader)
 {
@@ -194,8 +186,6 @@ void rpc_cluster(struct api_request *x, const void *message)
 {
     api_request_answer_json(x, 200, render_cluster);
 }
-
-/* ---- members ---- */
 
 static void render_change(struct api_request *x, const struct result *r, struct json_writer *w)
 {

@@ -1,4 +1,4 @@
-/* The descriptors of proto/, embedded when the program is built. */
+/* The descriptors of proto/, embedded at build time. */
 #ifndef HOLDFAST_SERVICE_GRPC_DESCRIPTORS_H
 #define HOLDFAST_SERVICE_GRPC_DESCRIPTORS_H
 

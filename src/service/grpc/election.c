@@ -1,4 +1,4 @@
-/* ElectionService, the unary calls. The rules are those of api_election.c. */
+/* ElectionService, unary calls; rules: api_election.c. */
 #include <holdfast/v1/election.pb-c.h>
 
 #include "service/grpc/rpc.h"

@@ -1,4 +1,4 @@
-/* grpc.health.v1.Health: whether this node serves; Check and Watch. */
+/* grpc.health.v1.Health: whether this node serves. */
 #include <grpc/health/v1/health.pb-c.h>
 
 #include "service/grpc/rpc.h"
@@ -47,8 +47,6 @@ void rpc_health(struct api_request *x, const void *message)
         api_request_fail(x, HF_NOT_FOUND, "service: there is no such service here");
     }
 }
-
-/* ---- Watch ---- */
 
 static void send_status(struct api_request *x)
 {

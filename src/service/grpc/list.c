@@ -1,5 +1,5 @@
-/* AdminService: lists of locks and sessions, and one lock with its holders and waiters. Only
- * operators see tokens, session and lease ids (S4.4). */
+/* AdminService: lists of locks and sessions, one lock in full. Only operators see tokens, session
+ * and lease ids (S4.4). */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -8,8 +8,7 @@
 #include "service/grpc/rpc.h"
 #include "service/request/list_lock.h"
 
-/* A page ends with the hash bucket in which its limit is reached, so it may be longer than the
- * limit. */
+/* A page ends with the hash bucket in which it reaches its limit, so it may be longer. */
 struct rows {
     struct api_request *x;
     void **at;
@@ -69,15 +68,13 @@ static Holdfast__V1__LockInfo *lock_info(const struct service *s, const struct l
     return out;
 }
 
-/* ---- List ---- */
-
 static void on_lock(void *ctx, const struct lock_view *lock)
 {
     struct rows *rows = ctx;
     add_row(rows, lock_info(rows->x->service, lock));
 }
 
-/* The tier that a stale read on this node lacks (S9.1, S10). */
+/* The tier that a stale read here lacks (S9.1, S10). */
 static Holdfast__V1__Tier omitted(const struct api_request *x)
 {
     return x->page.is_omitted ? rpc_tier_out(TIER_EFFICIENCY)
@@ -106,8 +103,6 @@ void rpc_list(struct api_request *x, const void *message)
     }
 }
 
-/* ---- Show ---- */
-
 struct lock_rows {
     struct rows holders;
     struct rows waiters;
@@ -124,7 +119,7 @@ static void on_grant(void *ctx, const struct grant_view *g)
     out->slot = g->slot;
     out->depth = g->depth;
     out->multilock_names = g->parts;
-    if (g->holder.mode == MODE_ELECTION) { /* that of a key may be any bytes, and is its client's */
+    if (g->holder.mode == MODE_ELECTION) { /* a key's value may be any bytes, and is its client's */
         out->value = rpc_string(s, g->value);
     }
     if (x->is_operator) {
@@ -184,8 +179,6 @@ void rpc_show(struct api_request *x, const void *message)
         api_request_look(x, MEMORY_LOCK, render_show);
     }
 }
-
-/* ---- Sessions ---- */
 
 static void on_session(void *ctx, const struct session_view *session)
 {

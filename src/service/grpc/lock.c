@@ -2,8 +2,6 @@
 #include "service/grpc/rpc.h"
 #include "service/request/acquire.h"
 
-/* ---- acquire ---- */
-
 void rpc_put_grant(struct api_request *x, const struct result *r, Holdfast__V1__LockHandle *out)
 {
     const struct service *s = x->service;
@@ -19,7 +17,7 @@ void rpc_put_grant(struct api_request *x, const struct result *r, Holdfast__V1__
     out->depth = r->depth;
 }
 
-/* x->kept has the other names of a multi-lock, each terminated by NUL. */
+/* x->kept: the other names of a multi-lock, each with NUL. */
 static void put_names(struct api_request *x, Holdfast__V1__LockHandle *out)
 {
     struct slice all = buffer_bytes(&x->kept);
@@ -163,8 +161,6 @@ void rpc_multilock(struct api_request *x, const void *message)
     body_close(&b);
 }
 
-/* ---- release and renew ---- */
-
 static void render_unlock(struct api_request *x, const struct result *r, struct json_writer *w)
 {
     Holdfast__V1__UnlockResponse out = HOLDFAST__V1__UNLOCK_RESPONSE__INIT;
@@ -220,8 +216,6 @@ void rpc_renew(struct api_request *x, const void *message)
         holder_renew(x, &b, slice_of(m->resource_id), render_renew);
     }
 }
-
-/* ---- the fence ---- */
 
 static void render_check(struct api_request *x, const struct result *r, struct json_writer *w)
 {

@@ -1,9 +1,8 @@
-/* Reads and writes protobuf messages by the descriptors of protobuf-c, in one pass each.
+/* Reads and writes protobuf messages by protobuf-c descriptors, in one pass each.
  *
- * protobuf-c's own functions need two passes over a message in each direction, do not check UTF-8,
- * and read the string "a\0b" as "a". The structs and descriptors are those that protoc-c generates.
- * Supported are the types of proto3 that our messages use: string, bytes, bool, int32, int64,
- * uint32, uint64, enum and message; repeated string, bytes and message; oneof. */
+ * protobuf-c itself needs two passes, does not check UTF-8, and reads the string "a\0b" as "a".
+ * Supported types: string, bytes, bool, int32, int64, uint32, uint64, enum, message; repeated
+ * string, bytes and message; oneof. */
 #ifndef HOLDFAST_SERVICE_GRPC_MESSAGE_H
 #define HOLDFAST_SERVICE_GRPC_MESSAGE_H
 
@@ -12,16 +11,15 @@
 #include "base/buffer.h"
 #include "base/bump.h"
 
-/* The message and all that it points to are allocated in the arena. NULL: the bytes are no valid
- * message of that type, a string is not UTF-8 or contains NUL, or the arena is at its limit. Unknown
- * fields are ignored. */
+/* The message is allocated in the arena. NULL: no valid message of that type, a string is not UTF-8
+ * or contains NUL, or the arena is at its limit. Unknown fields are ignored. */
 ProtobufCMessage *message_read(const ProtobufCMessageDescriptor *type, struct slice bytes,
                                struct bump *arena);
 
-/* Appends the encoding. False: the buffer is at its limit; it has a part of the message then. */
+/* False: the buffer is at its limit and has a part of the message. */
 bool message_write(const ProtobufCMessage *message, struct buffer *out);
 
-/* Reads a varint, or `len` bytes, from the front of `bytes`. False: there are too few. */
+/* From the front of `bytes`. False: too few. */
 bool message_take_long_varint(struct slice *bytes, uint64_t *out);
 
 static inline bool message_take_varint(struct slice *bytes, uint64_t *out)

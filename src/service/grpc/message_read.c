@@ -21,7 +21,7 @@ bool message_take_long_varint(struct slice *bytes, uint64_t *out)
     return false;
 }
 
-/* The value of one field as it is in the bytes. */
+/* One field as in the bytes. */
 struct wire_value {
     enum wire_type type;
     uint64_t number;
@@ -127,7 +127,7 @@ static bool read_member(const ProtobufCFieldDescriptor *field, const struct wire
     }
 }
 
-/* Space for one more item, zeroed. The array has space for FIRST_ITEMS, then for powers of two. */
+/* Zeroed. The array has space for FIRST_ITEMS, then for powers of two. */
 static void *add_item(const ProtobufCFieldDescriptor *field, struct bump *arena, void *member,
                       size_t *count)
 {

@@ -1,5 +1,5 @@
-/* The writer of message.h. The length of an embedded message is not known before it is written: one
- * byte is left for it, and a longer one moves the message up. */
+/* The writer of message.h. An embedded message's length is known after it is written: one byte is
+ * left for it; a longer one moves the message up. */
 #include "service/grpc/message.h"
 
 enum { VARINT_MAX = 10, TAG_MAX = 5, STEP = 256 };
@@ -109,7 +109,7 @@ static uint64_t number_of(const ProtobufCFieldDescriptor *field, const void *mem
     }
 }
 
-/* Such a field is not written, unless it is the one that is set in a oneof. */
+/* Not written, unless set in a oneof. */
 static bool is_default(const ProtobufCFieldDescriptor *field, const void *member)
 {
     switch (field->type) {

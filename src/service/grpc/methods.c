@@ -1,4 +1,4 @@
-/* The table of gRPC methods. The most frequent come first; methods of one service are adjacent. */
+/* The gRPC methods. Frequent ones come first; those of one service are adjacent. */
 #include <grpc/health/v1/health.pb-c.h>
 #include <grpc/reflection/v1alpha/reflection.pb-c.h>
 #include <holdfast/v1/admin.pb-c.h>

@@ -1,4 +1,4 @@
-/* Reading messages: the fields that several calls share. */
+/* Fields that several calls share. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -28,8 +28,6 @@ bool rpc_next_piece(struct slice *message, uint64_t *number, struct slice *value
         return false;
     }
 }
-
-/* ---- fields ---- */
 
 void rpc_body_init(struct body *b)
 {
@@ -96,7 +94,7 @@ bool rpc_wait(struct api_request *x, const Google__Protobuf__Duration *duration,
     return true;
 }
 
-/* The same code as for the HTTP API checks it, and it is stored in the same form. */
+/* Checked and stored as by the HTTP API. */
 bool rpc_metadata(struct api_request *x, const char *text, struct body *b)
 {
     struct service *s = x->service;

@@ -1,6 +1,5 @@
-/* Server reflection: tools like grpcurl list the services and read the files that describe them.
- * The files are embedded as one encoded FileDescriptorSet. It is searched without decoding, by the
- * few field numbers of descriptor.proto that matter. */
+/* Server reflection, for tools like grpcurl. The files are embedded as one FileDescriptorSet,
+ * searched without decoding by a few field numbers. */
 #include <grpc/reflection/v1alpha/reflection.pb-c.h>
 
 #include "service/grpc/descriptors.h"
@@ -9,7 +8,7 @@
 typedef Grpc__Reflection__V1alpha__ServerReflectionRequest ReflectionRequest;
 typedef Grpc__Reflection__V1alpha__ServerReflectionResponse ReflectionResponse;
 
-/* Field numbers of FileDescriptorSet, FileDescriptorProto, DescriptorProto and so on. */
+/* Field numbers of descriptor.proto. */
 enum {
     SET_FILE = 1,
     FILE_NAME = 1,
@@ -27,8 +26,6 @@ enum {
     SERVICES_MAX = 16,
 };
 
-/* ---- walking ---- */
-
 static struct slice text_field(struct slice message, uint64_t number)
 {
     struct slice value;
@@ -41,7 +38,7 @@ static struct slice text_field(struct slice message, uint64_t number)
     return slice_make(NULL, 0);
 }
 
-/* The rest of `symbol` after `name` and a dot; "" if they are equal. False: no match. */
+/* The rest of `symbol` after `name` and a dot; "" if equal. False: no match. */
 static bool cut_name(struct slice symbol, struct slice name, struct slice *rest)
 {
     if (!slice_starts_with(symbol, name)) {
@@ -127,8 +124,6 @@ static bool find_file(struct slice wanted, bool by_name, struct slice *out)
     return false;
 }
 
-/* ---- answers ---- */
-
 static void put_error(struct api_request *x, ReflectionResponse *out, const char *message)
 {
     Grpc__Reflection__V1alpha__ErrorResponse error =
@@ -160,7 +155,7 @@ static void put_file(struct api_request *x, ReflectionResponse *out, const char 
     rpc_send(x, &out->base);
 }
 
-/* The services of the method table, each once. Services without a descriptor file are omitted. */
+/* Services of the method table, each once; those without a descriptor file are omitted. */
 static void put_services(struct api_request *x, ReflectionResponse *out)
 {
     struct service *s = x->service;

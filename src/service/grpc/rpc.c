@@ -1,11 +1,9 @@
-/* From the bytes of a call to its handler, and from an answer to its bytes, see rpc.h. */
+/* From bytes to handler and from answer to bytes, see rpc.h. */
 #include "service/grpc/rpc.h"
 
 #include <stdio.h>
 
 enum { MESSAGE_TEXT = 1024, STATUS_TEXT = 4 };
-
-/* ---- the transport ---- */
 
 #define TEXT(text)                                \
     {                                             \
@@ -122,7 +120,7 @@ static void transport_piece(struct api_request *x, struct slice piece)
     stream_wrote(stream);
 }
 
-/* A stream of events ends only when the client is too slow, or the node stops. */
+/* Ends only when the client is too slow, or the node stops. */
 static void transport_end(struct api_request *x, const char *why)
 {
     rpc_finish(x, HF_UNAVAILABLE, why);
@@ -138,8 +136,6 @@ const struct api_transport rpc_transport = {
     false, transport_answer, transport_stream, transport_piece, transport_end, transport_backlog,
     NULL,
 };
-
-/* ---- messages out ---- */
 
 void rpc_put(struct api_request *x, const ProtobufCMessage *message)
 {
@@ -169,8 +165,6 @@ void rpc_send(struct api_request *x, const ProtobufCMessage *message)
     buffer_truncate(scratch, 0);
 }
 
-/* ---- messages in ---- */
-
 static void decode(struct stream *stream, struct slice bytes)
 {
     struct service *s = stream->service;
@@ -185,7 +179,6 @@ static void decode(struct stream *stream, struct slice bytes)
     method->handle(&stream->x, message);
 }
 
-/* Handles the one message of a call. */
 static void begin_one(struct stream *stream, struct slice bytes)
 {
     stream->is_complete = true;
@@ -202,7 +195,7 @@ static void refuse_bytes(struct stream *stream, const struct grpc_result *r)
     api_request_fail(&stream->x, error, NULL);
 }
 
-/* A message is complete. False: no more is read. */
+/* False: no more is read. */
 static bool take_message(struct stream *stream, struct slice message, bool is_last)
 {
     if (stream->method->kind == RPC_MANY) {
@@ -251,8 +244,6 @@ void rpc_end(struct stream *stream)
         begin_one(stream, buffer_bytes(&stream->body));
     }
 }
-
-/* ---- the beginning of a call ---- */
 
 bool rpc_is_call(const struct http2_request *request)
 {
@@ -319,8 +310,8 @@ void rpc_drain(struct stream *stream)
     }
 }
 
-/* S7.2: a wait without a request id is cancelled, and its grant released. The outcome of any other
- * submitted command is unknown. */
+/* S7.2: a wait without a request id is cancelled, and its grant released. The outcome of other
+ * submitted commands is unknown. */
 void rpc_late(struct stream *stream)
 {
     struct api_request *x = &stream->x;

@@ -1,7 +1,6 @@
-/* gRPC calls, for the files of grpc/. A call is an api_request on a transport without JSON: its
- * handler gets a decoded message, and its render function writes a message. Handlers fill in the
- * same `struct fields` as the HTTP API and use the same functions from there, so the rules are the
- * same. */
+/* gRPC calls. A call is an api_request on a transport without JSON: its handler gets a decoded
+ * message, its render function writes one. Handlers use `struct fields` and the functions of the
+ * HTTP API, so the rules are the same. */
 #ifndef HOLDFAST_SERVICE_GRPC_RPC_H
 #define HOLDFAST_SERVICE_GRPC_RPC_H
 
@@ -40,37 +39,33 @@ const struct rpc_method *rpc_methods(size_t *count);
 
 /* ---- answering, in rpc.c ---- */
 
-/* For render functions: writes the message, with its prefix, into service.scratch. */
+/* For render functions: writes the message and its prefix into service.scratch. */
 void rpc_put(struct api_request *x, const ProtobufCMessage *message);
-/* For calls that answer with a stream: its headers, a message, its end. */
+/* For answers that are streams: headers, message, end. */
 void rpc_stream(struct api_request *x);
 void rpc_send(struct api_request *x, const ProtobufCMessage *message);
 void rpc_finish(struct api_request *x, enum hf_error error, const char *message);
 
 /* ---- reading, in read.c ---- */
 
-/* The next field of a valid message; false at its end. `value` has data if the field
- * is a string or a message. */
+/* The next field of a valid message; false at its end. `value` has data for a string or message. */
 bool rpc_next_piece(struct slice *message, uint64_t *number, struct slice *value);
 
-/* An empty body: no field is present. */
 void rpc_body_init(struct body *b);
-/* The name of a lock or an election, into x->name. */
+/* Into x->name. */
 bool rpc_name(struct api_request *x, const char *name);
-/* In ms, rounded up. False: negative or more than `max_ms`, and the request has been answered. NULL
- * leaves `*out` unchanged. */
+/* In ms, rounded up. False: negative or above `max_ms`; answered. NULL leaves `*out` unchanged. */
 bool rpc_duration(struct api_request *x, const Google__Protobuf__Duration *duration,
                   const char *field, uint64_t max_ms, uint64_t *out);
 bool rpc_wait(struct api_request *x, const Google__Protobuf__Duration *duration, struct body *b);
-/* Checks the JSON text and stores it in b->f.metadata. */
+/* Checks the JSON text; stores it in b->f.metadata. */
 bool rpc_metadata(struct api_request *x, const char *text, struct body *b);
 struct slice rpc_mode(Holdfast__V1__Mode mode);
 struct slice rpc_tier(Holdfast__V1__Tier tier);
 Holdfast__V1__Tier rpc_tier_out(enum tier tier);
-/* limit, cursor and stale of a list. */
 bool rpc_page(struct api_request *x, uint32_t limit, const char *cursor, bool stale);
 
-/* ---- writing, in write.c; everything is allocated in service.arena ---- */
+/* ---- writing, in write.c; all in service.arena ---- */
 
 char *rpc_string(const struct service *s, struct slice text);
 char *rpc_id(const struct service *s, struct id id);
@@ -83,13 +78,12 @@ Holdfast__V1__Mode rpc_mode_out(enum mode mode);
 Holdfast__V1__Reason rpc_reason_out(enum reason reason);
 Holdfast__V1__Holder *rpc_holder(const struct service *s, const struct holder_view *holder);
 uint64_t rpc_epoch(const struct service *s);
-/* Allocates in service.arena. Never NULL: the size of an answer is bounded. */
+/* Never NULL: the size of an answer is bounded. */
 void *rpc_alloc(const struct service *s, size_t size);
-/* Call before an answer is rendered: frees what was allocated before. */
+/* Call before rendering: frees earlier allocations. */
 void rpc_render_begin(struct service *s);
 /* next_cursor; "" on the last page. */
 char *rpc_cursor(const struct service *s, uint64_t cursor, uint64_t end);
-/* The grant. */
 void rpc_put_grant(struct api_request *x, const struct result *r, Holdfast__V1__LockHandle *out);
 
 /* ---- the calls ---- */

@@ -9,8 +9,8 @@
  *
  * REGISTERING: the number of the stream is registered in the replicated state.
  *
- * At most one pending request is in flight. Keep-alives that arrive meanwhile are merged into one:
- * its timestamp is later than all of them. */
+ * At most one pending request is in flight. Keep-alives that arrive meanwhile become one: its
+ * timestamp is later than theirs. */
 #include "service/request/session.h"
 #include "service/grpc/rpc.h"
 #include "service/http/reply.h"
@@ -34,7 +34,7 @@ struct session_call {
     bool is_known; /* is in service.sessions */
     bool is_resumed;
     bool is_ended;   /* the client's stream has ended */
-    bool is_closing; /* Close was received before the session was open */
+    bool is_closing; /* Close arrived before the session was open */
     bool has_next;
     bool lingers;
     struct id id;
@@ -87,8 +87,6 @@ uint64_t *session_call_stream(struct service *s, struct id session, uint64_t str
     }
     return NULL;
 }
-
-/* ---- messages to the client ---- */
 
 typedef Holdfast__V1__SessionResponse StreamResponse;
 
@@ -186,8 +184,6 @@ static void send_notice(struct session_call *call, Holdfast__V1__SessionResponse
     send_message(call, &response);
 }
 
-/* ---- open and close of a call ---- */
-
 static struct session_call *call_new(struct api_request *x)
 {
     struct service *s = x->service;
@@ -243,8 +239,6 @@ void session_call_drain(struct api_request *x)
     }
 }
 
-/* ---- open, resume, close ---- */
-
 static void submit_close(struct session_call *call);
 
 static void opened(struct session_call *call)
@@ -265,7 +259,7 @@ static void opened(struct session_call *call)
     }
 }
 
-/* Ends the request that the session waits for. False: it failed, and the error is answered. */
+/* False: the request failed, and the error is answered. */
 static bool settle(struct api_request *x, enum hf_error error, const struct result *result)
 {
     if (error != HF_OK || result->error != HF_OK) {
@@ -370,8 +364,6 @@ static void submit_close(struct session_call *call)
     x->pending = pending_submit(call->service, &c, true, on_closed, x);
 }
 
-/* ---- keep-alives ---- */
-
 static void on_alive(void *owner, enum hf_error error, const struct result *result);
 
 static void keep_alive(struct session_call *call, uint64_t number)
@@ -415,8 +407,6 @@ static void read_keep_alive(struct session_call *call, uint64_t number)
         call->next_number = number;
     }
 }
-
-/* ---- messages from the client ---- */
 
 static bool is_in_order(struct session_call *call, int which)
 {
@@ -463,8 +453,8 @@ void rpc_session(struct api_request *x, const void *message)
     }
 }
 
-/* The client's stream has ended. This counts as a broken stream, except while the session is being
- * closed, and before it is open: the client may still need its id. */
+/* Counts as a broken stream, except while the session is being closed, and before it is open: the
+ * client may still need its id. */
 void session_call_end(struct api_request *x)
 {
     struct session_call *call = call_of(x);
@@ -474,8 +464,6 @@ void session_call_end(struct api_request *x)
         call->is_ended = true;
     }
 }
-
-/* ---- events ---- */
 
 void session_on_event(struct service *s, const struct event *e)
 {
@@ -511,7 +499,7 @@ bool session_is_safe(const struct service *s)
     return status.leader != 0 && status.serving;
 }
 
-/* Calls `act` for each open stream; it may end the stream. */
+/* `act` may end the stream. */
 static void for_each_open(struct service *s, void (*act)(struct session_call *call))
 {
     struct list *next;

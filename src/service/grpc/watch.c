@@ -1,5 +1,4 @@
-/* LockService.Watch and ElectionService.Observe: streams of events as messages. request/watch.c
- * selects the events and the position. */
+/* LockService.Watch and ElectionService.Observe. request/watch.c selects events and position. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -16,7 +15,7 @@ static void format_event_id(struct event_id id, char out[EVENT_ID_TEXT])
     (void)snprintf(out, EVENT_ID_TEXT, "%" PRIu64 "-%" PRIu32, id.index, id.ordinal);
 }
 
-/* Events of the tier EFFICIENCY have no id to resume after: no node stores them (S9.3, S10). */
+/* Events of the tier EFFICIENCY have no id: no node stores them (S9.3, S10). */
 static void format_id_of(const struct event *e, char out[EVENT_ID_TEXT])
 {
     out[0] = '\0';
@@ -24,8 +23,6 @@ static void format_id_of(const struct event *e, char out[EVENT_ID_TEXT])
         format_event_id((struct event_id){e->index, e->ordinal}, out);
     }
 }
-
-/* ---- Watch ---- */
 
 static void put_word(struct api_request *x, const char *type, bool has_id, const char *text)
 {
@@ -107,7 +104,7 @@ static void write_lock(struct api_request *x, const struct lock_view *lock)
     rpc_put(x, &out.base);
 }
 
-/* No message: gRPC has no comments. HTTP/2 pings check the connection instead. */
+/* gRPC has no comments; HTTP/2 pings check the connection. */
 static void beat(struct api_request *x)
 {
     struct stream *stream = stream_of(x);
@@ -146,8 +143,6 @@ void rpc_watch(struct api_request *x, const void *message)
         watch_begin(x);
     }
 }
-
-/* ---- Observe ---- */
 
 static void observe_event(struct api_request *x, const struct event *e)
 {

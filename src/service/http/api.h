@@ -1,4 +1,4 @@
-/* The handlers of the HTTP API, one for each row of the table in router.c. */
+/* Handlers of the HTTP API, one per row of router.c. */
 #ifndef HOLDFAST_SERVICE_HTTP_API_H
 #define HOLDFAST_SERVICE_HTTP_API_H
 

@@ -1,4 +1,4 @@
-/* Elections: a lock whose holder is the leader and publishes a value. The token is the epoch. */
+/* Elections: the holder of a lock is the leader and publishes a value. The token is the epoch. */
 #include "service/http/api.h"
 #include "service/http/reply.h"
 #include "service/request/acquire.h"
@@ -37,7 +37,7 @@ static const struct json_field resign_fields[] = {
     BODY_CLIENT, BODY_SESSION, BODY_TOKEN(false), EPOCH, BODY_REQUEST_ID, BODY_SEQ,
 };
 
-/* The fencing token of an election is also called epoch. Either field is accepted. */
+/* `epoch` is another name of the fencing token. */
 static bool read_epoch(struct api_request *x, struct body *b)
 {
     if (b->f.fencing_token == 0) {

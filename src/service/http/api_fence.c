@@ -10,8 +10,8 @@ static const struct json_field check_fields[] = {
     BODY_REQUEST_ID,
 };
 
-/* The service cannot verify that the resource calls it inside its own serialised write, so the
- * answer is advisory. */
+/* Advisory: the service cannot verify that the resource calls it inside its own serialised
+ * write. */
 static void render_check(struct api_request *x, const struct result *r, struct json_writer *w)
 {
     json_put_bool(w, "accepted", r->accepted);

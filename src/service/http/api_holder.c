@@ -1,4 +1,4 @@
-/* Release and renew, of one lock by name and token or of a multi-lock by token. */
+/* Release and renew: one lock by name and token, a multi-lock by token. */
 #include "service/http/api.h"
 #include "service/http/body.h"
 #include "service/http/reply.h"
@@ -12,7 +12,7 @@ static const struct json_field renew_fields[] = {
     BODY_CLIENT, BODY_SESSION, BODY_TOKEN(true), BODY_REQUEST_ID, BODY_SEQ, BODY_TTL,
 };
 
-/* A multi-lock of one name is identified by that name or by its lease id only. */
+/* A multi-lock of one name is identified by that name or its lease id only. */
 #define MULTILOCK_FIELDS                                                                       \
     BODY_CLIENT, BODY_SESSION, BODY_TOKEN(false), BODY_REQUEST_ID, BODY_SEQ,                   \
         BODY_TEXT(lease_id, false, 1, 64),                                                     \
@@ -51,11 +51,10 @@ static void render_renew(struct api_request *x, const struct result *r, struct j
     if (r->ended != ENDED_NOT) {
         json_put_text(w, "ended", ended_name(r->ended));
     }
-    reply_put_epoch(w, x->service); /* as in the answer to a keep-alive */
+    reply_put_epoch(w, x->service);
 }
 
-/* Common part of release and renew. The lease id is enough to identify the hold: the client is then
- * checked only if the request names it. */
+/* The lease id identifies the hold; the client is checked only if given. */
 static bool read_holder(struct api_request *x, const struct body *b, enum body_id from,
                         struct command *c, struct slice *client)
 {
@@ -83,7 +82,7 @@ void holder_release(struct api_request *x, const struct body *b, struct slice na
     }
 }
 
-/* The node draws no request id for a renewal: each attempt is a new one (S5.1). */
+/* No drawn request id: each renewal attempt is a new one (S5.1). */
 void holder_renew(struct api_request *x, const struct body *b, struct slice name, render_fn render)
 {
     struct command c;

@@ -1,5 +1,5 @@
-/* The list of all names, and one name with its holders and waiters. Only the latter shows tokens,
- * session and lease ids of others, and only to operators (S4.4). */
+/* The list of names, and one name with holders and waiters. Only the latter shows tokens, session
+ * and lease ids of others, to operators only (S4.4). */
 #include "service/http/api.h"
 #include "service/http/reply.h"
 #include "service/request/list_lock.h"
@@ -61,15 +61,13 @@ void list_put_stale(struct json_writer *w, const struct api_request *x)
     }
 }
 
-/* ---- the list ---- */
-
 bool list_is_cursor(uint64_t cursor)
 {
     return cursor < VIEW_END || (cursor >= MEMORY_CURSOR && cursor < MEMORY_CURSOR + VIEW_END);
 }
 
-/* The last page of the tier CORRECTNESS also has the first page of EFFICIENCY: the barrier carried
- * the query for it. */
+/* The last page of CORRECTNESS also has the first page of EFFICIENCY: the barrier carried its
+ * query. */
 static uint64_t list_next(uint64_t next)
 {
     return next == VIEW_END ? LIST_END : MEMORY_CURSOR + next;
@@ -128,8 +126,6 @@ void api_lock_list(struct api_request *x)
     }
     api_request_look(x, MEMORY_LOCKS, render_list);
 }
-
-/* ---- one name ---- */
 
 struct lock_details {
     struct json_writer *w;

@@ -1,4 +1,4 @@
-/* Acquire: one name, or several all or nothing. Not acquiring is an answer, not an error. */
+/* Acquire one name, or several all or nothing. Not acquiring is no error. */
 #include "service/http/api.h"
 #include "service/http/body.h"
 #include "service/http/reply.h"
@@ -66,9 +66,8 @@ bool acquire_read(struct api_request *x, const struct body *b, struct command *c
         return false;
     }
     if (b->f.reentrant && !id_is_zero(c->session) && c->request_id.len == 0 && c->seq == 0) {
-        /* The lease id identifies an acquire to the core only if that acquire created the hold.
-         * Each attempt to re-enter a hold would add a level, so the node sets a request id
-         * (S8.1). */
+        /* The lease id identifies only an acquire that created the hold. Each attempt to re-enter
+         * would add a level, so the node sets a request id (S8.1). */
         c->request_id = slice_of(x->request_id);
     }
     a->node = x->service->node;
@@ -100,8 +99,6 @@ void acquire_submit(struct api_request *x, const struct body *b, struct command 
         api_request_submit(x, c, keeps_place, render);
     }
 }
-
-/* ---- the answer ---- */
 
 enum reason acquire_reason(const struct result *r)
 {

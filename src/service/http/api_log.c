@@ -1,5 +1,4 @@
-/* Log levels by subsystem, changed at run time. A change affects only the node that receives the
- * request, and is lost at its next start; use the configuration for permanent levels. */
+/* Log levels by subsystem, changed at run time: on this node only, until its next start. */
 #include <stdio.h>
 
 #include "service/http/api.h"

@@ -1,5 +1,5 @@
 /* Membership changes by operators. The leader enforces the rules and returns the reason of a
- * refusal. The list of members shows when a change is in force. */
+ * refusal. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -127,7 +127,7 @@ void api_member_transfer(struct api_request *x)
     }
 }
 
-/* Changes with the member in the path and an empty body. */
+/* The member is in the path; the body is empty. */
 static void change_one(struct api_request *x, enum gateway_change kind)
 {
     struct body b;

@@ -1,5 +1,5 @@
-/* Operator actions: force-unlock, revoke, fence reset, and reading the audit log. Each change
- * leaves an audit record, in the terms of seed 001. */
+/* Operator actions and the audit log. Each change leaves an audit record, in the terms of seed
+ * 001. */
 #include "service/http/api.h"
 #include "service/http/body.h"
 #include "service/http/reply.h"
@@ -37,7 +37,6 @@ bool operator_is_allowed(struct api_request *x)
     return x->is_operator;
 }
 
-/* Stores actor and reason for the answer. */
 static void keep_texts(struct api_request *x, const struct body *b)
 {
     buffer_append_slice(&x->kept, b->f.actor_id);
@@ -162,8 +161,6 @@ void api_revoke(struct api_request *x)
         body_close(&b);
     }
 }
-
-/* ---- the audit log ---- */
 
 struct audit_listing {
     struct api_request *x;

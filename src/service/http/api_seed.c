@@ -1,4 +1,4 @@
-/* The API of seed 001, with its exact names: camelCase, seconds, a lease id in the path. */
+/* The API of seed 001, with its exact names. */
 #include "service/http/api.h"
 #include "service/http/reply.h"
 #include "service/request/acquire.h"

@@ -21,8 +21,6 @@ static void put_life(struct api_request *x, struct id id, uint64_t ttl_ms, uint6
     reply_put_epoch(w, x->service);
 }
 
-/* ---- open ---- */
-
 static void render_open(struct api_request *x, const struct result *r, struct json_writer *w)
 {
     put_life(x, r->lease, r->ttl_ms != 0 ? r->ttl_ms : x->ttl_ms, r->deadline_ms, w);
@@ -60,14 +58,12 @@ void api_session_open(struct api_request *x)
     }
 }
 
-/* ---- keep-alive ---- */
-
 static void render_keepalive(struct api_request *x, const struct result *r, struct json_writer *w)
 {
     struct session_view session;
     json_put_bool(w, "alive", true);
     if (view_session(service_core(x->service), x->id, &session)) {
-        /* The timestamp is not older than the answer, so this is a lower bound. */
+        /* The timestamp is not older than the answer: a lower bound. */
         uint64_t now_ms = service_cluster_ms(x->service);
         put_life(x, x->id, session.ttl_ms, now_ms + session.ttl_ms, w);
     } else {
@@ -84,8 +80,6 @@ void api_session_keepalive(struct api_request *x)
         api_request_keepalive(x, x->id, render_keepalive);
     }
 }
-
-/* ---- close ---- */
 
 static void render_close(struct api_request *x, const struct result *r, struct json_writer *w)
 {
@@ -108,8 +102,6 @@ void api_session_close(struct api_request *x)
     c.session = x->id;
     api_request_submit(x, &c, true, render_close);
 }
-
-/* ---- reading ---- */
 
 static void put_session(struct api_request *x, const struct session_view *session, bool with_id,
                         struct json_writer *w)

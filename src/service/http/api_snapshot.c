@@ -1,6 +1,6 @@
-/* A backup through the API: a snapshot that includes every command acknowledged before, sent as a
- * file. A piece is read from disk when the client has read the earlier ones. So a slow client costs
- * one of DOWNLOADS_MAX places and a file, but no memory.
+/* A backup: a snapshot that includes every command acknowledged before. A piece is read from disk
+ * when the client has read the earlier ones: a slow client costs one of DOWNLOADS_MAX places and a
+ * file, no memory.
  *
  *   BARRIER ──state is current──▶ TAKING ──file is there──▶ SENDING ──all read──▶ FLUSHING
  *      │                             │                         │                      │
@@ -14,12 +14,12 @@
 #include "service/http/reply.h"
 
 enum {
-    DOWNLOADS_MAX = 2,        /* at the same time: each keeps a file on disk */
-    TAKE_MS = 300000,         /* time limit to take the snapshot */
-    STALL_MS = 30000,         /* time limit without any byte read by the client */
+    DOWNLOADS_MAX = 2,        /* at once: each keeps a file on disk */
+    TAKE_MS = 300000,         /* to take the snapshot */
+    STALL_MS = 30000,         /* without a byte read by the client */
     PIECE = 128 << 10,        /* bytes of one read, which blocks the event loop */
-    BACKLOG_SOFT = 256 << 10, /* bytes of unsent output above which nothing is read */
-    BACKLOG_END = 16 << 10,   /* bytes of unsent output at which the download is finished */
+    BACKLOG_SOFT = 256 << 10, /* unsent bytes above which nothing is read */
+    BACKLOG_END = 16 << 10,   /* unsent bytes at which the download is finished */
 };
 
 enum download_state { DOWNLOAD_BARRIER, DOWNLOAD_TAKING, DOWNLOAD_SENDING, DOWNLOAD_FLUSHING };
@@ -31,11 +31,10 @@ struct download {
     enum download_state state;
     uint64_t bytes;
     uint64_t offset;      /* of the next piece */
-    size_t backlog;       /* the lowest since the last piece; other streams may add to it */
+    size_t backlog;       /* lowest since the last piece; other streams may add to it */
     uint64_t deadline_ms; /* boot time */
 };
 
-/* Closes the snapshot file, if it is open or being taken. */
 static void close_file(struct download *d)
 {
     struct service *s = d->x->service;
@@ -70,8 +69,6 @@ void download_drain(struct api_request *x)
         refuse(x, HF_UNAVAILABLE, "the node is stopping; use another node");
     }
 }
-
-/* ---- sending ---- */
 
 static void finish(struct api_request *x)
 {
@@ -190,8 +187,6 @@ uint64_t download_next_ms(const struct service *s)
     }
     return next_ms;
 }
-
-/* ---- the beginning ---- */
 
 static void on_barrier(void *owner, enum hf_error error, const struct result *result)
 {

@@ -1,4 +1,4 @@
-/* The cluster as this node sees it, the two probes, and the OpenAPI description. */
+/* The cluster as this node sees it, the probes, the OpenAPI description. */
 #include <stdio.h>
 
 #include "service/http/api.h"
@@ -97,7 +97,7 @@ void api_members(struct api_request *x)
     api_request_answer_json(x, 200, render_members);
 }
 
-/* In the text format of Kubernetes' own probes. */
+/* In the format of Kubernetes' own probes. */
 static void answer_probe(struct api_request *x, bool is_good, const char *lines)
 {
     struct slice ignored;

@@ -1,4 +1,4 @@
-/* Reading bodies and the rules that several calls share, see body.h. */
+/* Reading bodies and shared rules, see body.h. */
 #include "service/http/body.h"
 
 #include <inttypes.h>
@@ -24,8 +24,8 @@ uint64_t body_ttl_min_seconds(const struct api_request *x)
     return (x->service->options.ttl_min_ms + 999u) / 1000u;
 }
 
-/* The static tables lack the configured `ttl-min`. Reads a bad body again with it, so that the
- * error names the configured range. */
+/* The static tables lack the configured `ttl-min`: reads a bad body again with it, so the error
+ * names the range. */
 static void name_ttl_range(const struct api_request *x, struct body *b,
                            const struct json_field *table, size_t count, struct fault *fault)
 {
@@ -105,7 +105,7 @@ bool body_session(struct api_request *x, const struct body *b, struct command *c
     return true;
 }
 
-/* "lease-" or "session-" and an id, as an earlier answer named it. */
+/* "lease-" or "session-" and an id. */
 static bool parse_drawn(struct slice text, const char *prefix, struct id *out)
 {
     size_t len = strlen(prefix);
@@ -113,7 +113,7 @@ static bool parse_drawn(struct slice text, const char *prefix, struct id *out)
            reply_parse_id(slice_make(text.data + len, text.len - len), out);
 }
 
-/* Formats without snprintf: every acquire and release runs this. */
+/* No snprintf: every acquire and release runs this. */
 static void keep_request_id(struct api_request *x, const char *prefix, struct slice id)
 {
     size_t len = strlen(prefix);
@@ -125,7 +125,7 @@ static void keep_request_id(struct api_request *x, const char *prefix, struct sl
     x->request_id[len + id.len] = '\0';
 }
 
-/* Stores a drawn id in x->request_id, for an answer that returns it. */
+/* For an answer that returns it. */
 static void store_drawn_id(struct api_request *x, const char *prefix, struct id id)
 {
     char text[REPLY_ID + 1];
@@ -133,7 +133,7 @@ static void store_drawn_id(struct api_request *x, const char *prefix, struct id 
     keep_request_id(x, prefix, slice_make(text, REPLY_ID));
 }
 
-/* The request id in the body or in the header. */
+/* From the body or the header. */
 static bool given_id(struct api_request *x, const struct body *b, struct slice *out)
 {
     struct slice id = b->f.request_id;

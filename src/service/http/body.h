@@ -1,11 +1,10 @@
-/* The body of a request: the fields of each call, and the rules that several calls share. */
+/* The fields of each call, and shared rules. */
 #ifndef HOLDFAST_SERVICE_HTTP_BODY_H
 #define HOLDFAST_SERVICE_HTTP_BODY_H
 
 #include "service/request/api_request.h"
 #include "wire/json.h"
 
-/* The fields of all calls; each call uses some of them. */
 struct fields {
     struct slice client_id;
     struct slice session_id;
@@ -43,7 +42,7 @@ struct fields {
     bool now;
 };
 
-/* Value of ttl_ms, ttl_seconds and deadline_ms if the body lacks them. */
+/* An absent ttl_ms, ttl_seconds or deadline_ms. */
 #define BODY_ABSENT UINT64_MAX
 #define BODY_MOST ((int64_t)LIMIT_NUMBER - 1)
 #define BODY_FIELD(type_, name_, member_, required_, min_, max_)             \
@@ -56,7 +55,7 @@ struct fields {
 #define BODY_NUMBER(member, required, min, max) \
     BODY_FIELD(UINT, #member, member, required, min, max)
 
-/* Rows of several tables. body_ttl checks the range of TTLs against the configured limits. */
+/* Rows of several tables. body_ttl checks TTLs against the configured limits. */
 #define BODY_CLIENT BODY_TEXT(client_id, false, 1, LIMIT_CLIENT)
 #define BODY_SESSION BODY_TEXT(session_id, false, 1, 64)
 #define BODY_REQUEST_ID BODY_TEXT(request_id, false, 1, LIMIT_REQUEST_ID)
@@ -69,43 +68,42 @@ struct fields {
 
 struct body {
     struct fields f;
-    uint64_t present; /* bit i: the body has the field of row i of the table */
+    uint64_t present; /* bit i: the body has the field of row i */
     bool is_open;
     struct json_doc doc;
 };
 
-/* Reads x->body. False: it is invalid, and the request has been answered. Strings are valid until
- * body_close. An empty body is an empty object if no field is required. */
+/* Reads x->body. False: invalid; answered. Strings are valid until body_close. An empty body is an
+ * empty object if no field is required. */
 bool body_read(struct api_request *x, struct body *b, const struct json_field *table, size_t count);
 void body_close(struct body *b);
 
 #define BODY_READ(x, b, table) body_read(x, b, table, sizeof(table) / sizeof((table)[0]))
 
-/* The following answer the request and return false when a rule is broken. */
+/* These answer the request and return false when a rule is broken. */
 
 /* session_id, seq, acked_through. */
 bool body_session(struct api_request *x, const struct body *b, struct command *command);
 
-/* Source of the request id if the client gives none (S8.1). */
+/* Source of a request id that the client does not give (S8.1). */
 enum body_id {
     BODY_ID_OWN,     /* only from the client */
     BODY_ID_DRAWN,   /* 128 random bits */
-    BODY_ID_LEASE,   /* the lease id, which identifies the acquire to the core */
+    BODY_ID_LEASE,   /* the lease id: identifies the acquire to the core */
     BODY_ID_SESSION, /* likewise the session id */
 };
 
-/* Reads request_id or the header Idempotency-Key. For LEASE and SESSION it also draws the id, or
- * takes it from a request_id that an earlier answer named. `*is_given`: the client has an id to
- * retry with. */
+/* Reads request_id or the header Idempotency-Key. LEASE and SESSION also draw the id, or take it
+ * from a request_id of an earlier answer. `*is_given`: the client has an id to retry with. */
 bool body_request_id(struct api_request *x, const struct body *b, enum body_id from,
                      struct command *command, struct id *drawn, bool *is_given);
 
-/* The smallest `ttlSeconds`: ttl-min, rounded up. */
+/* ttl-min, rounded up. */
 uint64_t body_ttl_min_seconds(const struct api_request *x);
-/* ttl_ms within the limits; `otherwise` if it is absent. */
+/* `otherwise` if ttl_ms is absent. */
 bool body_ttl(struct api_request *x, const struct body *b, uint32_t otherwise, uint32_t *ttl_ms);
 
-/* Parses an id; an absent field leaves it zero. */
+/* An absent field leaves `*out` zero. */
 bool body_id(struct api_request *x, struct slice text, const char *field, struct id *out);
 
 /* client_id; required without a session. */
@@ -114,7 +112,7 @@ bool body_client(struct api_request *x, const struct body *b, struct slice *out)
 /* Sets x->tier. */
 bool body_tier(struct api_request *x, const struct body *b);
 
-/* Applies the checks of the core before the command is replicated. */
+/* The checks of the core, before replication. */
 bool body_check(struct api_request *x, const struct command *command);
 
 #define BODY_TTL_DEFAULT_MS 30000u

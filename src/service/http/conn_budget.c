@@ -1,10 +1,10 @@
-/* Memory limit of HTTP connections, see conn_budget.h. */
+/* The memory limit, see conn_budget.h. */
 #include "service/http/conn_budget.h"
 
 #include "service/http/http2_conn.h"
 
-/* Bytes of output up to which a last frame is appended. A connection with more output does not
- * read, or holds the memory that must be freed. */
+/* Bytes of output up to which a last frame is appended. A connection with more does not read, or
+ * holds the memory to be freed. */
 enum { LAST_FRAME_BEHIND = 32 << 10 };
 
 static void *account_alloc(void *ctx, size_t size)
@@ -53,8 +53,6 @@ void conn_account_subtract(struct conn_account *account, size_t bytes)
     account->budget->used -= bytes;
 }
 
-/* ---- one turn of the loop ---- */
-
 bool conn_budget_takes_input(struct http_conn *conn)
 {
     struct conn_budget *budget = conn->account.budget;
@@ -75,8 +73,6 @@ void conn_budget_begin_turn(struct service *s)
         conn_mark_ready(LIST_OBJECT(link, struct http_conn, held_back));
     }
 }
-
-/* ---- the limit ---- */
 
 static struct http_conn *largest(struct service *s)
 {
@@ -115,7 +111,7 @@ void conn_budget_enforce(struct service *s)
     for (int i = 0; i < CONN_CLOSED_AT_ONCE && conn_budget_is_over(&s->budget); i++) {
         struct http_conn *conn = largest(s);
         if (conn == NULL || conn->account.used == 0) {
-            return; /* connections that are being closed hold the rest */
+            return; /* closing connections hold the rest */
         }
         close_conn(conn);
         s->budget.closed++;

@@ -1,21 +1,19 @@
-/* HTTP/2 connections and the timeouts of their streams, see http2_conn.h. */
+/* HTTP/2 connections and timeouts, see http2_conn.h. */
 #include "service/http/http2_conn.h"
 
 #include "service/request/session.h"
 
 enum {
     PIECE = 2 << 10,   /* bytes of input between two checks of the turn's budget */
-    LEAVE_FACTOR = 3,  /* times request_ms: a stream with no output sent for so long is reset */
-    QUIET_MS = 60000,  /* without input, after which a ping is sent */
-    ANSWER_MS = 20000, /* time limit for the answer to the ping */
+    LEAVE_FACTOR = 3,  /* times request_ms without output sent: the stream is reset */
+    QUIET_MS = 60000,  /* without input: a ping is sent */
+    ANSWER_MS = 20000, /* limit for the answer to the ping */
 };
 
 static struct stream *stream_from(struct http2_stream *http2)
 {
     return (struct stream *)(void *)((char *)http2 - offsetof(struct stream, http2));
 }
-
-/* ---- grants whose answer was not received ---- */
 
 enum {
     RECENT = sizeof(((struct recent_grants *)0)->at) / sizeof(((struct recent_grants *)0)->at[0])
@@ -41,14 +39,12 @@ static void give_back(struct http_conn *conn, uint32_t tenant, struct id lease, 
     for (struct list *link = conn->unwritten.next; link != &conn->unwritten; link = link->next) {
         struct pending_request *pending = LIST_OBJECT(link, struct pending_request, link);
         if (id_equal(pending->lease, lease)) {
-            pending_abandon(pending); /* removes it from `unwritten`, so it is released once */
+            pending_abandon(pending); /* leaves `unwritten`: released once */
             return;
         }
     }
     pending_give_back(conn->x.service, tenant, lease, tier);
 }
-
-/* ---- callbacks of wire/http2 ---- */
 
 static struct http2_stream *on_request(void *owner, int32_t id, const struct http2_request *request)
 {
@@ -120,8 +116,6 @@ static void on_moved(void *owner, struct http2_stream *http2)
 static const struct http2_handlers handlers = {on_request, on_data,        on_end,
                                                on_close,   on_late_cancel, on_moved};
 
-/* ---- the connection ---- */
-
 void http2_conn_begin(struct http_conn *conn)
 {
     struct service *s = conn->x.service;
@@ -143,7 +137,7 @@ static void drop_streams(struct http_conn *conn)
     }
 }
 
-/* Closes the connection if HTTP/2 has nothing more to send or receive. */
+/* Closes if HTTP/2 has nothing to send or receive. */
 static void check_over(struct http_conn *conn)
 {
     if (conn->state == CONN_HTTP2 && http2_is_over(conn->http2)) {
@@ -153,8 +147,8 @@ static void check_over(struct http_conn *conn)
     conn_update_clock(conn);
 }
 
-/* Limits the rate of stream resets: opening and resetting streams costs the server, not the client.
- * The burst is large enough for many waiting calls that are cancelled together. */
+/* Limits the rate of stream resets: they cost the server, not the client. The burst allows many
+ * waiting calls to be cancelled together. */
 static bool may_reset(struct http_conn *conn, uint32_t resets)
 {
     uint64_t now_ms = service_boot_ms(conn->x.service);
@@ -169,7 +163,7 @@ static bool may_reset(struct http_conn *conn, uint32_t resets)
     return is_enough;
 }
 
-/* Returns how many bytes were processed: all, unless the budget of this turn is used up. */
+/* Returns the bytes processed: all, unless this turn's budget is used up. */
 static size_t read_pieces(struct http_conn *conn, struct slice bytes)
 {
     size_t used = 0;
@@ -214,7 +208,7 @@ void http2_conn_receive(struct http_conn *conn, struct slice bytes)
     check_over(conn);
 }
 
-/* An HTTP/2 client does not half-close: at the end of its input it is gone. */
+/* An HTTP/2 client does not half-close: it is gone. */
 void http2_conn_end(struct http_conn *conn)
 {
     drop_streams(conn);
@@ -239,7 +233,7 @@ void http2_conn_written(struct http_conn *conn)
 
 void http2_conn_drain(struct http_conn *conn)
 {
-    struct list streams; /* an answer may end other streams and remove them from this list */
+    struct list streams; /* an answer may end other streams and remove them */
     list_init(&streams);
     list_move_all(&streams, &conn->streams);
     for (struct list *link = list_take(&streams); link != NULL; link = list_take(&streams)) {
@@ -267,8 +261,6 @@ void http2_conn_close(struct http_conn *conn)
     http2_free(conn->http2);
     conn->http2 = NULL;
 }
-
-/* ---- timeouts ---- */
 
 static bool deadline_before(const void *ctx, ref a, ref b)
 {
@@ -335,9 +327,8 @@ static uint64_t quiet_until_ms(const struct http_conn *conn)
     return conn->since_ms + (conn->is_pinged ? ANSWER_MS : QUIET_MS);
 }
 
-/* Detects clients that vanished without closing, which must not keep their place in queues. The
- * list mixes connections with and without a ping, so it is not strictly ordered by deadline: a
- * connection may be handled a little late. */
+/* Detects clients that vanished without closing: they must not keep their place in queues. The list
+ * mixes connections with and without a ping, so one may be handled a little late. */
 static void run_quiet(struct service *s)
 {
     uint64_t now_ms = list_is_empty(&s->quiet) ? 0 : service_boot_ms(s);

@@ -1,5 +1,5 @@
-/* Requests of the HTTP API over HTTP/2. The strings of a request are copied, because its body may
- * arrive in later calls. */
+/* Requests of the HTTP API over HTTP/2. Their strings are copied: the body may arrive in later
+ * calls. */
 #include "service/http/http2_conn.h"
 
 static void keep_texts(struct stream *stream, const struct http2_request *request)

@@ -1,4 +1,4 @@
-/* One HTTP/2 stream: its states and timeouts, and the transport for answers of the HTTP API. */
+/* One HTTP/2 stream, and the transport of HTTP API answers. */
 #include "service/http/http2_conn.h"
 
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 
 enum {
     STREAM_OUT_MAX = SERVICE_ANSWER_MAX + (1 << 20),
-    NGHTTP2_STREAM_BYTES = 1 << 10, /* nghttp2's memory for a stream and its frames, about */
+    NGHTTP2_STREAM_BYTES = 1 << 10, /* nghttp2's memory for a stream, about */
     STREAM_BYTES = sizeof(struct stream) + NGHTTP2_STREAM_BYTES,
 };
 
@@ -48,7 +48,7 @@ void stream_set_state(struct stream *stream, enum stream_state state)
     }
 }
 
-/* The stream is in http2_answers while it has unsent output. */
+/* In http2_answers while it has unsent output. */
 void stream_wrote(struct stream *stream)
 {
     struct service *s = stream->service;
@@ -153,8 +153,6 @@ void stream_answered(struct stream *stream, struct pending_request *pending)
     }
     conn_mark_ready(stream->conn);
 }
-
-/* ---- the transport ---- */
 
 struct http2_response_headers {
     struct http2_header at[12];

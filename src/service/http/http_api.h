@@ -1,15 +1,14 @@
 /* HTTP/1.1, HTTP/2 and gRPC: bytes of one client connection in, bytes out, no socket.
  *
- * HTTP/1.1 handles one request at a time; pipelined requests stay in the input and are answered in
- * their order. A connection that begins with the HTTP/2 preface uses HTTP/2 with concurrent
- * requests; the content type identifies gRPC calls. Answers and events that become available later
- * (a grant after a wait) are added to the output, and `ready` is called.
+ * HTTP/1.1 handles one request at a time; pipelined requests stay in the input. The HTTP/2 preface
+ * selects HTTP/2; the content type identifies gRPC calls. `ready` is called for later answers and
+ * events.
  *
  *     read bytes ─▶ http_conn_receive          output ─▶ write ─▶ http_conn_written
  *     end of input ─▶ http_conn_end            http_conn_is_finished ─▶ close the socket
  *     the socket is gone ─▶ http_conn_close (always, once, and last)
  *
- * The caller owns the socket; the connection is freed by http_conn_close. */
+ * The caller owns the socket; http_conn_close frees the connection. */
 #ifndef HOLDFAST_SERVICE_HTTP_HTTP_API_H
 #define HOLDFAST_SERVICE_HTTP_HTTP_API_H
 
@@ -18,41 +17,39 @@
 
 struct http_conn;
 
-/* Maximum number of bytes for one call of http_conn_receive. */
+/* Maximum for one http_conn_receive. */
 #define HTTP_CONN_READ (64u << 10)
 
 struct http_conn_options {
     void *owner; /* the caller's */
-    /* There is output, the connection is finished, or it takes input again. Called by service_run
+    /* There is output, the connection is finished, or takes input again. Called by service_run
      * only. May write, and may close the connection. */
     void (*ready)(void *owner);
     uint32_t tenant;
-    bool is_operator; /* may see tokens and ids of others, force locks open and read the audit */
+    bool is_operator; /* sees tokens and ids of others, forces locks open, reads the audit */
 };
 
 struct http_conn *http_conn_new(struct service *s, const struct http_conn_options *options);
 
-/* Bytes from the client, at most HTTP_CONN_READ, and only while http_conn_wants_input. Answers that
- * need no other node are in the output when it returns. */
+/* At most HTTP_CONN_READ bytes, only while http_conn_wants_input. Answers that need no other node
+ * are in the output on return. */
 void http_conn_receive(struct http_conn *conn, struct slice bytes);
-/* Whether it takes input now. If only the budget of this turn prevents it, `ready` is called in the
- * next turn. */
+/* If only this turn's budget prevents it, `ready` is called in the next turn. */
 bool http_conn_wants_input(struct http_conn *conn);
 
-/* End of the client's input. A waiting request is abandoned (S7.2); others are still answered. */
+/* A waiting request is abandoned (S7.2); others are still answered. */
 void http_conn_end(struct http_conn *conn);
 
-/* The bytes to write; http_conn_written: the first `len` of them were written. */
+/* http_conn_written: the first `len` bytes were written. */
 struct slice http_conn_output(const struct http_conn *conn);
 void http_conn_written(struct http_conn *conn, size_t len);
 
-/* No more output will follow, and all of it was written. */
+/* No more output follows; all was written. */
 bool http_conn_is_finished(const struct http_conn *conn);
 
-/* No request is in progress, no stream is open and all output was written: closing now loses
- * nothing. */
+/* No request, no open stream, all output written: closing now loses nothing. */
 bool http_conn_is_idle(const struct http_conn *conn);
-/* Prepares an idle connection for closing: with HTTP/2, adds a GOAWAY to the output. */
+/* Before closing an idle connection: HTTP/2 adds a GOAWAY. */
 void http_conn_retire(struct http_conn *conn);
 
 /* The socket is gone; unwritten answers are lost (S7.2, S7.3). Frees the connection. */

@@ -1,8 +1,7 @@
-/* One connection, see http_api.h: its states, deadlines and output. After the HTTP/2 preface,
- * http2_conn.c handles the connection.
+/* One connection, see http_api.h. After the preface http2_conn.c handles it.
  *
- * S7.2: a grant that the client cannot request again is kept in `unwritten` until its answer is
- * written. If the connection closes before, the grant is released. */
+ * S7.2: `unwritten` keeps a grant that the client cannot request again until its answer is written.
+ * If the connection closes before, the grant is released. */
 #include "service/http/http_conn.h"
 
 #include "service/http/http2_conn.h"
@@ -12,8 +11,6 @@ static struct http_conn *conn_of(struct api_request *x)
     return (struct http_conn *)(void *)((char *)x - offsetof(struct http_conn, x));
 }
 
-/* ---- states and their deadlines ---- */
-
 static bool is_between_requests(const struct http_conn *conn)
 {
     if (conn->state == CONN_HTTP2) {
@@ -22,8 +19,7 @@ static bool is_between_requests(const struct http_conn *conn)
     return conn->state == CONN_IDLE && buffer_len(&conn->in) == 0 && http1_is_idle(&conn->parser);
 }
 
-/* Selects the timeout. All connections in a list have the same timeout, so the list is in the order
- * of the deadlines. */
+/* One timeout per list, so each list is in the order of the deadlines. */
 void conn_update_clock(struct http_conn *conn)
 {
     struct service *s = conn->x.service;
@@ -61,8 +57,6 @@ void conn_mark_ready(struct http_conn *conn)
         list_append(&conn->x.service->ready, &conn->ready);
     }
 }
-
-/* ---- open and close ---- */
 
 static const struct api_transport http1_transport;
 
@@ -126,8 +120,6 @@ bool conn_may_go_on(const struct http_conn *conn)
            buffer_len(&conn->out) < OUTPUT_SOFT;
 }
 
-/* ---- the transport ---- */
-
 struct slice conn_date(struct service *s)
 {
     uint64_t wall_s = s->gateway.wall_ms(s->gateway.ctx) / 1000;
@@ -156,7 +148,6 @@ static void furnish(struct http_conn *conn, int status, const char *content_type
     conn->response.close = conn->response.close || s->draining;
 }
 
-/* The request is finished; the next one may begin. */
 static void request_over(struct http_conn *conn)
 {
     struct service *s = conn->x.service;
@@ -251,7 +242,7 @@ static void transport_end(struct api_request *x, const char *why)
     hf_assert(conn->state == CONN_STREAM);
     if (conn->is_long) {
         conn->is_long = false;
-        /* The answer is incomplete: the client detects it by the end of the connection. */
+        /* Incomplete: the client detects it by the end of the connection. */
         conn->response.close = conn->response.close || conn->owed > 0 || x->service->draining;
         request_over(conn);
         return;
@@ -310,8 +301,6 @@ void http_conn_end(struct http_conn *conn)
     conn_mark_ready(conn);
 }
 
-/* ---- output ---- */
-
 struct slice http_conn_output(const struct http_conn *conn)
 {
     return buffer_bytes(&conn->out);
@@ -359,8 +348,6 @@ void http_conn_retire(struct http_conn *conn)
     }
     conn_set_state(conn, CONN_CLOSING);
 }
-
-/* ---- running ---- */
 
 static void run_deadlines(struct service *s)
 {
@@ -411,8 +398,8 @@ void http_conn_run_all(struct service *s)
         if (conn->state == CONN_HTTP2) {
             http2_conn_flush(conn);
         }
-        list_remove(&conn->ready);                /* this call reports every change so far */
-        conn->options.ready(conn->options.owner); /* the connection may be gone after this */
+        list_remove(&conn->ready);                /* this call reports all changes so far */
+        conn->options.ready(conn->options.owner); /* may free the connection */
     }
 }
 

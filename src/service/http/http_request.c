@@ -1,5 +1,5 @@
-/* From bytes to requests. The strings of a request point into the input. They are copied only if
- * the body continues in a later call, because the input buffer may move. */
+/* From bytes to requests. Strings of a request point into the input. They are copied only if the
+ * body continues in a later call: the input buffer may move. */
 #include "service/http/http2_conn.h"
 #include "service/http/http_conn.h"
 
@@ -42,7 +42,7 @@ static void keep_slice(struct http_conn *conn, struct slice *text, size_t *at)
     *at += text->len;
 }
 
-/* Copies the request: it continues in a later call, and `in` may move. */
+/* It continues in a later call, and `in` may move. */
 static void keep_request(struct http_conn *conn)
 {
     struct api_request *x = &conn->x;

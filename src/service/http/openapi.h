@@ -1,4 +1,4 @@
-/* docs/openapi.yaml, embedded when the program is built. */
+/* docs/openapi.yaml, embedded at build time. */
 #ifndef HOLDFAST_SERVICE_HTTP_OPENAPI_H
 #define HOLDFAST_SERVICE_HTTP_OPENAPI_H
 

@@ -1,10 +1,10 @@
-/* Ids, times and holders as JSON, see reply.h. */
+/* See reply.h. */
 #include "service/http/reply.h"
 
 #include "base/codec.h"
 #include "service/state.h"
 
-/* Eight hexadecimal digits at a time: each 4 bits of `half` become a byte of the word. */
+/* Eight hexadecimal digits at a time: each 4 bits of `half` become a byte. */
 static void format_half(uint32_t half, char out[8])
 {
     uint64_t word = half;
@@ -26,7 +26,7 @@ void reply_format_id(struct id id, char out[REPLY_ID + 1])
     out[REPLY_ID] = '\0';
 }
 
-/* The value of a lower-case hexadecimal digit; 16 or more: not a digit. */
+/* 16 or more: not a lower-case hexadecimal digit. */
 static unsigned digit_of(uint8_t c)
 {
     unsigned number = (unsigned)c - '0';

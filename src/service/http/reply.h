@@ -1,5 +1,4 @@
-/* The common parts of answers: ids, times, holders. Decides what other clients see of a holder
- * (S4.4). */
+/* Common parts of answers: ids, times, holders, and what other clients see of a holder (S4.4). */
 #ifndef HOLDFAST_SERVICE_HTTP_REPLY_H
 #define HOLDFAST_SERVICE_HTTP_REPLY_H
 
@@ -7,37 +6,36 @@
 #include "service/service.h"
 #include "wire/json_write.h"
 
-/* An id is written as 32 hexadecimal digits. */
+/* Hexadecimal digits of an id. */
 enum { REPLY_ID = 32 };
 void reply_format_id(struct id id, char out[REPLY_ID + 1]);
-/* False: not an id. Accepts lower case only, so that each id has one form. */
+/* False: not an id. Lower case only: each id has one form. */
 bool reply_parse_id(struct slice text, struct id *out);
 void reply_put_id(struct json_writer *w, const char *key, struct id id);
 
-/* A cluster time as wall-clock time in ms, for display. */
+/* Wall-clock time in ms, for display. */
 uint64_t reply_wall_ms(const struct service *s, uint64_t cluster_ms);
 
-/* Time until a deadline in cluster time; 0 if it has passed. */
+/* 0 if the deadline (cluster time) has passed. */
 uint64_t reply_left_ms(const struct service *s, uint64_t deadline_ms);
 
-/* A cluster time as RFC 3339; null when it is 0 or UINT64_MAX. */
+/* A cluster time as RFC 3339; null for 0 and UINT64_MAX. */
 void reply_put_when(struct json_writer *w, const struct service *s, const char *key,
                     uint64_t cluster_ms);
 /* expires_at and expires_in_ms. */
 void reply_put_expiry(struct json_writer *w, const struct service *s, uint64_t deadline_ms);
 
-/* The state stores metadata as JSON text; every transport checks it on input. Empty is null. */
+/* The state stores metadata as JSON text, checked on input. Empty is null. */
 void reply_put_metadata(struct json_writer *w, struct slice metadata);
-/* `trace`; left out if there is none. */
+/* Left out if empty. */
 void reply_put_trace(struct json_writer *w, struct slice trace);
 
-/* The public members of a holder. */
 void reply_holder_members(struct json_writer *w, const struct service *s,
                           const struct holder_view *holder);
 
-/* Epoch of the leader. If it changes, all locks of the tier EFFICIENCY are lost (S10.2). */
+/* If it changes, all locks of the tier EFFICIENCY are lost (S10.2). */
 uint64_t reply_epoch(const struct service *s);
-/* Writes the epoch of the leader, not of an election. */
+/* Of the leader, not of an election. */
 void reply_put_epoch(struct json_writer *w, const struct service *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* The route table. Rows of one path are adjacent; the most frequent paths come first. */
+/* The route table. Rows of one path are adjacent; frequent paths come first. */
 #include "service/http/router.h"
 
 #include <stdio.h>
@@ -109,7 +109,7 @@ static void add_method(char allow[ROUTER_ALLOW], const char *method)
     hf_assert(added > 0 && (size_t)added < ROUTER_ALLOW - len);
 }
 
-/* Lists the methods of the path, each once. */
+/* Each method once. */
 static void list_methods(struct slice path, char allow[ROUTER_ALLOW])
 {
     bool has[4] = {false, false, false, false};

@@ -1,4 +1,4 @@
-/* Finds the handler of a request by method and path. */
+/* Finds the handler of a request. */
 #ifndef HOLDFAST_SERVICE_HTTP_ROUTER_H
 #define HOLDFAST_SERVICE_HTTP_ROUTER_H
 
@@ -8,7 +8,7 @@ enum route_kind {
     ROUTE_EXACT,  /* the path is `prefix` */
     ROUTE_NAME,   /* prefix NAME, or prefix NAME / tail; a name may contain slashes */
     ROUTE_ID,     /* prefix ID, or prefix ID / tail */
-    ROUTE_MEMBER, /* the same with the number of a member */
+    ROUTE_MEMBER, /* the same with a member number */
 };
 
 struct route {
@@ -17,17 +17,17 @@ struct route {
     const char *prefix;
     const char *tail; /* NULL: none */
     void (*handle)(struct api_request *x);
-    const char *const *parameters; /* allowed in the query, ends with NULL; NULL: none */
+    const char *const *parameters; /* allowed in the query, NULL-terminated; NULL: none */
 };
 
 enum { ROUTER_ALLOW = 48 };
 
-/* Returns the route; `variable` is the name or id in the path, not decoded. NULL: no route; `allow`
- * then lists the methods of the path, "" if there are none. */
+/* `variable`: the name or id in the path, not decoded. NULL: no route; `allow` lists the methods of
+ * the path, or is "". */
 const struct route *router_find(enum http_method method, struct slice path, struct slice *variable,
                                 char allow[ROUTER_ALLOW]);
 
-/* All routes, for the test that compares them with docs/openapi.yaml. */
+/* For the test that compares the routes with docs/openapi.yaml. */
 const struct route *router_table(size_t *count);
 
 #endif

@@ -1,33 +1,32 @@
-/* Shared rules of acquire, release and renew: for locks, elections, the API of seed 001, and
- * gRPC. */
+/* Shared rules of acquire, release and renew: locks, elections, seed 001, gRPC. */
 #ifndef HOLDFAST_SERVICE_REQUEST_ACQUIRE_H
 #define HOLDFAST_SERVICE_REQUEST_ACQUIRE_H
 
 #include "service/http/body.h"
 
-/* Reads everything but the names. False: a rule is broken, and the request has been answered. */
+/* Reads all but the names. False: refused and answered. */
 bool acquire_read(struct api_request *x, const struct body *b, struct command *c,
                   bool *keeps_place);
 
-/* Submits what acquire_read made of `b`, with its names; or withdraws it (S7.5). */
+/* Submits the command of acquire_read, or withdraws it (S7.5). */
 void acquire_submit(struct api_request *x, const struct body *b, struct command *c,
                     bool keeps_place, render_fn render);
 
-/* Whether the client holds the lock now. A replayed grant may be over. */
+/* Held now; a replayed grant may be over. */
 bool acquire_is_held(const struct result *r);
-/* The reason why it does not. A replayed grant that is over is not held. */
+/* Why it is not held; a replayed grant may be over. */
 enum reason acquire_reason(const struct result *r);
 
-/* The members of the answer: the grant; or the reason and the current holder. */
+/* The grant, or the reason and the current holder. */
 void acquire_grant(struct api_request *x, const struct result *r, struct json_writer *w);
 void acquire_refusal(struct api_request *x, const struct result *r, struct json_writer *w);
 
-/* Release and renew by name and token, or lease id; see api_holder.c. */
+/* By name and token, or lease id; see api_holder.c. */
 void holder_release(struct api_request *x, const struct body *b, struct slice name,
                     render_fn render);
 void holder_renew(struct api_request *x, const struct body *b, struct slice name, render_fn render);
 
-/* The check of a token; see api_fence.c. */
+/* See api_fence.c. */
 void fence_check(struct api_request *x, const struct body *b, render_fn render);
 
 #endif

@@ -1,4 +1,4 @@
-/* From a request to its handler, and from a result to its answer, see api_request.h. */
+/* See api_request.h. */
 #include "service/request/api_request.h"
 
 #include "service/http/reply.h"
@@ -42,8 +42,6 @@ void api_request_close(struct api_request *x)
     hf_assert(list_is_empty(&x->watcher.link));
     buffer_close(&x->kept);
 }
-
-/* ---- answers ---- */
 
 static void give(struct api_request *x, int status, struct pending_request *pending,
                  enum hf_error error, const char *message)
@@ -191,8 +189,6 @@ void api_request_answer_constant(struct api_request *x, const char *content_type
     x->transport->answer(x, &answer);
 }
 
-/* ---- what handlers call ---- */
-
 void api_request_submit(struct api_request *x, const struct command *command, bool keeps_place,
                         render_fn render)
 {
@@ -223,7 +219,7 @@ void api_request_read(struct api_request *x, render_fn render)
     x->pending = pending_barrier(x->service, api_request_answered, x);
 }
 
-/* Pages of the tier EFFICIENCY follow those of CORRECTNESS; their cursors are higher. */
+/* Pages of EFFICIENCY follow those of CORRECTNESS, with higher cursors. */
 static uint64_t memory_cursor(const struct api_request *x)
 {
     return x->page.cursor < MEMORY_CURSOR ? 0 : x->page.cursor - MEMORY_CURSOR;
@@ -280,10 +276,8 @@ void api_request_drain(struct api_request *x)
     }
 }
 
-/* ---- from the request to its handler ---- */
-
 /* Refuses writes that a web page of another origin sends through a user's browser (CSRF).
- * Holdfast's own pages have the origin of this host. */
+ * Holdfast's own pages have this host's origin. */
 static bool is_cross_origin(const struct api_request *x)
 {
     if (x->origin.len == 0 || x->method == HTTP_GET || x->method == HTTP_HEAD) {
@@ -376,7 +370,7 @@ static enum hf_error read_flag(struct api_request *x, const char *key, bool *out
     return HF_OK;
 }
 
-/* The parameters that lists and reads share. */
+/* Parameters of lists and reads. */
 static enum hf_error read_page(struct api_request *x, struct fault *fault)
 {
     struct list_page *p = &x->page;

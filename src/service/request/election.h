@@ -1,10 +1,10 @@
-/* Elections, for the transports and for watch*.c: the rules, and how a leader is rendered. */
+/* Elections, for the transports and watch*.c. */
 #ifndef HOLDFAST_SERVICE_REQUEST_ELECTION_H
 #define HOLDFAST_SERVICE_REQUEST_ELECTION_H
 
 #include "service/http/body.h"
 
-/* `render` makes the answer. A broken rule is answered at once. Resigning is a release. */
+/* `render` makes the answer; a broken rule is answered at once. Resigning is a release. */
 void election_campaign(struct api_request *x, const struct body *b, render_fn render);
 void election_proclaim(struct api_request *x, const struct body *b, render_fn render);
 

@@ -1,10 +1,10 @@
-/* The ring of recent events, see event_ring.h. A record is a struct event, followed by its strings.
- * A record that does not fit before the end of the buffer starts at offset 0. */
+/* See event_ring.h. A record is a struct event and its strings. If it does not fit before the end
+ * of the buffer, it starts at offset 0. */
 #include "service/request/event_ring.h"
 
 struct event_record {
     uint32_t size;  /* with its strings, a multiple of 8 */
-    uint32_t skips; /* 1: holds no event, only fills the end of the buffer */
+    uint32_t skips; /* 1: no event, fills the end of the buffer */
     struct event event;
     uint8_t texts[];
 };
@@ -43,7 +43,7 @@ void event_ring_close(struct event_ring *ring)
 
 void event_ring_reset(struct event_ring *ring, struct event_id floor)
 {
-    ring->tail += 8; /* so that a watcher at the end is before the head: it missed events */
+    ring->tail += 8; /* a watcher at the end is now before the head: it missed events */
     ring->head = ring->tail;
     ring->newest = floor;
     ring->floor = floor;
@@ -71,7 +71,6 @@ static void free_space(struct event_ring *ring, size_t size)
     }
 }
 
-/* Skips to the start of the buffer if the record does not fit before its end. */
 static void make_run(struct event_ring *ring, size_t size)
 {
     size_t left = ring->size - ring->tail % ring->size;

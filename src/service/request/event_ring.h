@@ -1,7 +1,6 @@
-/* The recent events of this node, for watchers: a ring buffer of fixed size in which new events
- * overwrite the oldest (S9.3).
+/* Recent events for watchers; new events overwrite the oldest (S9.3).
  *
- * A position counts the bytes written since the ring was opened, so positions are never reused. */
+ * A position counts the bytes written since the ring was opened; positions are never reused. */
 #ifndef HOLDFAST_SERVICE_REQUEST_EVENT_RING_H
 #define HOLDFAST_SERVICE_REQUEST_EVENT_RING_H
 
@@ -23,26 +22,26 @@ struct event_ring {
     const struct memory *memory;
     uint8_t *bytes;
     size_t size;
-    uint64_t head; /* position of the oldest event */
-    uint64_t tail; /* position of the next event */
+    uint64_t head; /* of the oldest event */
+    uint64_t tail; /* of the next event */
     struct event_id newest;
-    struct event_id floor; /* the newest event that is not in the ring: overwritten or skipped */
+    struct event_id floor; /* newest event not in the ring: overwritten or skipped */
 };
 
-/* `size` is in bytes; it is raised to hold at least a few events of any length. */
+/* In bytes; raised to hold a few events of any length. */
 void event_ring_open(struct event_ring *ring, const struct memory *memory, size_t size);
 void event_ring_close(struct event_ring *ring);
 
-/* Drops all events; those up to `floor` are not available. */
+/* Events up to `floor` are not available. */
 void event_ring_reset(struct event_ring *ring, struct event_id floor);
 
 void event_ring_add(struct event_ring *ring, const struct event *event);
 
-/* Reads the event at `*position` and advances it; false at the end. The slices point into the ring
- * and are valid until the next event is added. `*position` must not be before the head. */
+/* Reads the event at `*position`, which must not be before the head, and advances it; false at the
+ * end. Slices point into the ring, valid until the next event is added. */
 bool event_ring_next(const struct event_ring *ring, uint64_t *position, struct event *out);
 
-/* The position of the first event after `id`; false: events after `id` were overwritten. */
+/* The first position after `id`; false: events after `id` were overwritten. */
 bool event_ring_find(const struct event_ring *ring, struct event_id id, uint64_t *position);
 
 #endif

@@ -1,6 +1,5 @@
-/* Encodes pages of the tier EFFICIENCY, see memory_page.h. A page is its format, rows that each
- * begin with a letter, and an end row with the next cursor. The fields of the rows are those of
- * core/view.h. A page has the format of its request. */
+/* See memory_page.h. A page is its format (that of the request), rows that begin with a letter, and
+ * an end row with the next cursor. Rows have the fields of core/view.h. */
 #include "service/request/memory_page.h"
 
 #include "base/tier.h"
@@ -33,8 +32,6 @@ static bool request_decode(struct slice bytes, struct memory_request *out)
     out->name = read_slice(&r, LIMIT_NAME);
     return is_known && reader_done(&r) && out->cursor < VIEW_END && out->limit <= LIMIT_PAGE_MAX;
 }
-
-/* ---- writing ---- */
 
 struct page_writer {
     struct buffer *out;
@@ -114,7 +111,7 @@ static void on_waiter(void *ctx, const struct waiter_view *waiter)
     }
 }
 
-/* Mirrored sessions are listed in the tier they belong to. */
+/* Mirrored sessions are listed in their own tier. */
 static void on_session(void *ctx, const struct session_view *session)
 {
     struct page_writer *p = ctx;
@@ -167,8 +164,6 @@ bool memory_page_write(const struct core *core, struct slice bytes, struct buffe
     return !p.is_bad;
 }
 
-/* ---- reading ---- */
-
 static void read_grant(struct reader *r, uint32_t version, struct grant_view *f)
 {
     *f = (struct grant_view){0};
@@ -195,7 +190,7 @@ static void read_session(struct reader *r, uint32_t version, struct session_view
     SESSION_VIEW_FIELDS(FIELD_TAKE)
 }
 
-/* Callbacks for the rows of a page; each may be NULL. */
+/* For the rows of a page; each may be NULL. */
 struct page_visitor {
     view_lock_fn on_lock;
     view_grant_fn on_grant;

@@ -1,6 +1,5 @@
-/* A page of the state of the tier EFFICIENCY, encoded. Only the leader has that state (S10). For a
- * list or a single name, a node sends a query to the leader together with its barrier
- * (gateway_call.look), and renders the page like its own state. */
+/* An encoded page of the tier EFFICIENCY, whose state only the leader has (S10). A node sends its
+ * query with its barrier (gateway_call.look) and renders the page like its own state. */
 #ifndef HOLDFAST_SERVICE_REQUEST_MEMORY_PAGE_H
 #define HOLDFAST_SERVICE_REQUEST_MEMORY_PAGE_H
 
@@ -10,7 +9,7 @@
 enum memory_page_kind { MEMORY_LOCKS = 1, MEMORY_LOCK = 2, MEMORY_SESSIONS = 3 };
 
 struct memory_request {
-    uint32_t version; /* of the state, which every member supports */
+    uint32_t version; /* of the state; every member supports it */
     enum memory_page_kind kind;
     uint32_t tenant;
     uint64_t cursor;
@@ -24,15 +23,15 @@ struct memory_request {
 size_t memory_request_encode(const struct memory_request *request,
                              uint8_t at[MEMORY_REQUEST_BYTES]);
 
-/* On the leader: appends the page for an encoded request. `core` may be NULL: an empty page. False:
- * the request is malformed, or the page does not fit. */
+/* On the leader: appends the page for an encoded request. `core` NULL: an empty page. False:
+ * malformed request, or the page does not fit. */
 bool memory_page_write(const struct core *core, struct slice request, struct buffer *out);
 
-/* On the other nodes. An empty slice is an empty page. Views have their `tier` set. Lists return
- * the next cursor, VIEW_END at the end. */
+/* On other nodes. An empty slice is an empty page. Views have `tier` set. Lists return the next
+ * cursor, VIEW_END at the end. */
 uint64_t memory_page_locks(struct slice page, view_lock_fn on_lock, void *ctx);
 uint64_t memory_page_sessions(struct slice page, view_session_fn on_session, void *ctx);
-/* False when the name is not there. */
+/* False: no such name. */
 bool memory_page_lock(struct slice page, struct lock_view *out);
 void memory_page_holders(struct slice page, view_grant_fn on_grant, view_waiter_fn on_waiter,
                          void *ctx);

@@ -1,27 +1,25 @@
-/* Operator actions, for the transports. `render` makes the answer. A broken rule is answered at
- * once. */
+/* Operator actions. `render` makes the answer; a broken rule is answered at once. */
 #ifndef HOLDFAST_SERVICE_REQUEST_OPERATOR_H
 #define HOLDFAST_SERVICE_REQUEST_OPERATOR_H
 
 #include "service/http/body.h"
 
-/* False: the client is not an operator, and the request has been answered. */
+/* False: not an operator; answered. */
 bool operator_is_allowed(struct api_request *x);
 
-/* api_operator.c. The name is x->name; actor and reason are stored in x->kept for the answer. */
+/* api_operator.c, for x->name. x->kept gets actor and reason. */
 void operator_force_unlock(struct api_request *x, const struct body *b, render_fn render);
 void operator_revoke(struct api_request *x, const struct body *b, render_fn render);
-/* The resource is in the body. fencing_token 0: a mark that no token reaches (S11). */
+/* The body has the resource. fencing_token 0: a mark that no token reaches (S11). */
 void operator_fence_reset(struct api_request *x, const struct body *b, render_fn render);
 
-/* The tier of the lock that a record is about. The tier EFFICIENCY has no log; the log of
- * CORRECTNESS holds a note of the action. */
+/* The tier of the recorded lock. EFFICIENCY has no log; the log of CORRECTNESS notes the action. */
 static inline enum tier operator_tier_of(const struct audit_view *record)
 {
     return record->is_note ? TIER_EFFICIENCY : TIER_CORRECTNESS;
 }
 
-/* api_member.c. The member is x->member; `address` is for adding one. */
+/* api_member.c. The member is x->member; `address` is for adding. */
 enum { MEMBER_ADDRESS_MAX = 255 };
 bool member_is_allowed(struct api_request *x);
 void member_start(struct api_request *x, enum gateway_change kind, struct slice address,

@@ -1,8 +1,6 @@
-/* Submitted commands and waiting acquires, see pending.h. pending_wait.c handles events,
- * pending_cleanup.c disconnected clients, pending_keepalive.c keep-alives. */
+/* See pending.h. pending_wait.c handles events, pending_cleanup.c disconnected clients,
+ * pending_keepalive.c keep-alives. */
 #include "service/state.h"
-
-/* ---- memory, lists and timers ---- */
 
 static uint32_t parked_hash(const void *ctx, const void *object)
 {
@@ -90,7 +88,7 @@ void pending_unpark(struct pending_request *a)
     }
 }
 
-/* Removes the request from all timers, tables and lists. */
+/* Removes it from all timers, tables and lists. */
 void pending_stop_waiting(struct pending_request *a)
 {
     pending_timer(a, UINT64_MAX);
@@ -114,12 +112,10 @@ void pending_free(struct pending_request *a)
     pool_free(&s->pool, a->self, sizeof(*a));
 }
 
-/* ---- submitting ---- */
-
 static void on_done(struct gateway_call *call, enum hf_error error, const struct result *result);
 
-/* Time limit for the gateway; 0: its default. A client that waits gets its answer shortly after the
- * end of its wait, even if no leader is reachable. */
+/* 0: the gateway's default. A waiting client is answered shortly after its wait, even without a
+ * leader. */
 static uint32_t within_ms(const struct pending_request *a, const struct command *command)
 {
     if (!a->may_wait || a->gone || a->state == PENDING_CLEANUP) {
@@ -165,9 +161,9 @@ struct pending_request *pending_submit(struct service *s, const struct command *
     return pending_submit_tier(s, command, TIER_CORRECTNESS, keeps_place, on_answer, owner);
 }
 
-/* The tier of the command's token, if it has one. The leader finds the tier itself, but only an
- * answer of the tier EFFICIENCY carries the leader's clock. Without that clock a follower would
- * report too long a time to expiry. */
+/* The tier of the command's token, if any. The leader finds it itself, but only an answer of
+ * EFFICIENCY carries the leader's clock. Without it a follower would report too long a time to
+ * expiry. */
 static enum tier tier_of(const struct command *command, enum tier requested)
 {
     uint64_t token = command->type == COMMAND_RELEASE    ? command->release.token
@@ -177,7 +173,7 @@ static enum tier tier_of(const struct command *command, enum tier requested)
     return token == 0 ? requested : tier_of_token(token);
 }
 
-/* A re-entrant acquire: its effect is identified by its request id, not by its lease. */
+/* Re-entrant: identified by its request id, not its lease. */
 static bool is_counted(const struct command *command)
 {
     return command->type == COMMAND_ACQUIRE && !id_is_zero(command->session) &&
@@ -229,9 +225,9 @@ struct pending_request *pending_look(struct service *s, struct slice look,
     return a;
 }
 
-/* Submits the acquire again. With a request id or a sequence number, the core recognizes it and the
- * command is unchanged. With a lease id only, it would start a new wait if the old one is over: it
- * gets the remaining wait time (S7.4), or none if the client is gone. */
+/* With a request id or sequence number the core recognizes the acquire: the command is unchanged.
+ * With a lease id only, it could start a new wait: it gets the remaining wait time (S7.4), or none
+ * if the client is gone. */
 void pending_submit_again(struct pending_request *a)
 {
     struct service *s = a->service;
@@ -253,8 +249,6 @@ void pending_submit_again(struct pending_request *a)
     pending_send(a, &command);
 }
 
-/* ---- answers ---- */
-
 static bool is_not_reached(enum hf_error error)
 {
     return error == HF_UNAVAILABLE || error == HF_OUTCOME_UNKNOWN || error == HF_BUSY ||
@@ -274,7 +268,7 @@ void pending_answer(struct pending_request *a, enum hf_error error, const struct
     a->on_answer(a->owner, error, result);
 }
 
-/* The latest time to answer the client: shortly after the end of the wait (S7.6). */
+/* Latest time to answer: shortly after the wait (S7.6). */
 static uint64_t give_up_at(const struct pending_request *a)
 {
     if (a->wait_deadline_ms == UINT64_MAX) {
@@ -314,8 +308,8 @@ static void park(struct pending_request *a, const struct result *result)
     }
 }
 
-/* A repeated acquire did not reach the leader: the outcome is unknown, so the wait continues until
- * give_up_ms. False: the client is gone, or the time is over. */
+/* The outcome is unknown: waits until give_up_ms. False: the client is gone, or the time is
+ * over. */
 static bool retry_later(struct pending_request *a)
 {
     uint64_t now_ms = service_boot_ms(a->service);
@@ -369,8 +363,6 @@ static void on_done(struct gateway_call *call, enum hf_error error, const struct
     pending_answer(a, error, result);
 }
 
-/* ---- the owner's side ---- */
-
 bool pending_settle(struct pending_request *a)
 {
     hf_assert(a->state == PENDING_ANSWERED);
@@ -378,7 +370,7 @@ bool pending_settle(struct pending_request *a)
         return false;
     }
     if (a->unknown && a->may_wait) {
-        /* The acquire may wait without an attached node. The answer names an id to retry with. */
+        /* It may wait without an attached node. The answer names an id to retry with. */
         a->gone = true;
         a->keeps_place = true;
         pending_leave(a, HF_OUTCOME_UNKNOWN, NULL);
@@ -424,8 +416,6 @@ void pending_abandon(struct pending_request *a)
         pending_free(a);
     }
 }
-
-/* ---- running ---- */
 
 static void run_timers(struct service *s, uint64_t now_ms)
 {

@@ -1,4 +1,4 @@
-/* Withdraws an acquire that its client identifies by request id, on any node (S7.5).
+/* Withdraws an acquire by its request id, on any node (S7.5).
  *
  *      the acquire again ──QUEUED──▶ cancel ──done──▶ answered: CANCELLED
  *        │  ▲     │ GRANTED            │ │ granted meanwhile        ▲
@@ -6,18 +6,17 @@
  *        │  └──attached anew, or over──┘
  *        └──anything else──▶ answered with that
  *
- * The same acquire is submitted first. Its id makes it the request that is withdrawn, and its
- * result names the lease and the attachment number that a cancel needs. If the cluster has not
- * received the request yet, this attempt uses up its id: a copy that arrives later is a replay and
- * gets no lock. Each step is sent after the result of the previous one, so the answer proves that
+ * The same acquire is submitted first: its result names the lease and attachment number that a
+ * cancel needs. If the cluster has not received the request yet, this uses up its id: a later copy
+ * is a replay and gets no lock. Each step follows the previous result, so the answer proves that
  * the request is over. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "service/state.h"
 
-/* For the id of the release, see pending_cleanup_run: the same in every attempt of one cancel. So a
- * re-entered lock loses one level, however often the client sends the cancel. */
+/* For the id of the release, see pending_cleanup_run: the same in every attempt, so a re-entered
+ * lock loses one level only. */
 static struct id request_hash(const struct command *acquire)
 {
     struct slice client = acquire->acquire.client;
@@ -42,14 +41,13 @@ struct pending_request *pending_cancel(struct service *s, const struct command *
     a->lease = command.acquire.lease;
     a->cleanup_id = request_hash(&command);
     if (command.request_id.len == 0 && command.seq == 0) {
-        command.acquire.wait_ms = 0; /* identified by its lease only: must not start a new wait */
+        command.acquire.wait_ms = 0; /* identified by lease only: must not start a new wait */
     }
     pending_keep_command(a, &command);
     pending_send(a, &command);
     return a;
 }
 
-/* service_run submits the step. */
 static void schedule_step(struct pending_request *a, enum pending_cleanup step)
 {
     a->cleanup = step;
@@ -88,7 +86,7 @@ static void on_cancel_result(struct pending_request *a, const struct result *res
     }
 }
 
-/* The client is gone: does the remaining steps, and retries until the cluster answers. */
+/* The client is gone: does the remaining steps until the cluster answers. */
 static void continue_as_cleanup(struct pending_request *a, enum hf_error error,
                                 const struct result *result)
 {

@@ -1,5 +1,5 @@
-/* Cleanup of requests whose client is gone (S7.2, S7.3). Each cleanup is one command that
- * service_run submits and retries until the cluster has answered it. */
+/* Cleanup of requests whose client is gone (S7.2, S7.3): one command each, which service_run
+ * retries until the cluster answers. */
 #include "service/http/reply.h"
 #include "service/request/session.h"
 #include "service/state.h"
@@ -17,7 +17,7 @@ void pending_cleanup(struct pending_request *a, enum pending_cleanup cleanup)
     }
     a->cleanup = cleanup;
     if (cleanup == CLEANUP_RELEASE && id_is_zero(a->cleanup_id)) {
-        /* Without an id, a retry would take a second level off a re-entered lock. */
+        /* A retry without an id would take a second level off a re-entered lock. */
         a->cleanup_id = service_random_id(a->service);
     }
     list_append(&a->service->cleanups, &a->work);
@@ -91,7 +91,7 @@ void pending_stream_up(struct service *s, uint32_t tenant, struct id session, ui
     about_stream(s, tenant, session, stream, CLEANUP_STREAM_UP);
 }
 
-/* The id of a release; differs for each lease. */
+/* Differs for each lease. */
 static struct id release_id(const struct pending_request *a)
 {
     return (struct id){a->cleanup_id.high ^ a->lease.high, a->cleanup_id.low ^ a->lease.low};

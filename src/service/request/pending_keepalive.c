@@ -1,5 +1,5 @@
-/* Keep-alives (S4.5): all that arrive within min(100 ms, TTL/20) are sent in one command. This is
- * safe, because the timestamp of the command is later than their arrival. */
+/* Keep-alives (S4.5) that arrive within min(100 ms, TTL/20) share one command. This is safe: its
+ * timestamp is later than their arrival. */
 #include "base/codec.h"
 #include "core/view.h"
 #include "service/state.h"

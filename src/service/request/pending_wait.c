@@ -1,9 +1,8 @@
 /* Applies events to the acquires that wait on this node.
  *
- * An event can arrive before the result it belongs to: a follower receives results from the leader
- * over one connection, and log entries over another. `early` keeps events about unknown attachment
- * numbers. If such an event was overwritten, the acquire is submitted again to learn its
- * outcome. */
+ * An event can precede its result: a follower receives results and log entries over different
+ * connections. `early` keeps events of unknown attachment numbers. If one was overwritten, the
+ * acquire is submitted again to learn its outcome. */
 #include "core/view.h"
 #include "replica/memory_tier.h"
 #include "service/state.h"
@@ -49,7 +48,7 @@ void pending_on_event(struct service *s, const struct event *e)
         pending_repeat_all(s); /* the cluster treated this node as failed (S7.3) */
         return;
     }
-    if (e->part > 1 || /* of a multi-lock, the event of the first name is enough */
+    if (e->part > 1 || /* of a multi-lock, the first name's event is enough */
         (!is_grant && e->type != EVENT_WAIT_ENDED && e->type != EVENT_SUPERSEDED)) {
         return;
     }
@@ -67,7 +66,7 @@ void pending_on_event(struct service *s, const struct event *e)
     } else if (a->state == PENDING_WAITING) {
         pending_notify(a, &outcome);
     } else {
-        pending_unpark(a); /* in CLEANUP: the result of that command has the same outcome */
+        pending_unpark(a); /* in CLEANUP: the command's result has the same outcome */
     }
 }
 
@@ -105,9 +104,7 @@ void pending_repeat_memory(struct service *s, bool is_void)
     }
 }
 
-/* ---- the answer ---- */
-
-/* The current holder and queue, for a wait that ended without a grant. */
+/* For a wait that ended without a grant. */
 static void describe_name(const struct core *core, const struct command *command,
                           struct result *out)
 {
@@ -152,7 +149,7 @@ static void refusal_result(const struct pending_request *a, const struct command
     if (a->outcome.reason == REASON_SESSION_ENDED) {
         *out = (struct result){.type = COMMAND_ACQUIRE, .error = HF_SESSION_EXPIRED};
     } else if (a->outcome.reason == REASON_DETACHED) {
-        /* This node was disconnected for too long, and the place in the queue is lost. */
+        /* This node was disconnected too long: the place in the queue is lost. */
         *out = (struct result){.type = COMMAND_ACQUIRE, .error = HF_UNAVAILABLE};
     } else {
         const struct core *core = service_tier_core(a->service, a->tier);

@@ -1,5 +1,5 @@
-/* The stream of a session in the replicated state (S4.6): the command that registers it, and
- * registering it again if the cluster treated this node as failed while the stream works. */
+/* The stream of a session in the replicated state (S4.6): registers it, and again if the cluster
+ * treated this node as failed while the stream works. */
 #include "core/view.h"
 #include "service/request/api_request.h"
 #include "service/request/session.h"
@@ -29,7 +29,7 @@ static uint64_t *watch_stream(struct service *s, struct id session, uint64_t str
     return NULL;
 }
 
-/* Where the number of that stream is stored; NULL: the stream is not on this node. */
+/* Where its number is stored; NULL: not on this node. */
 static uint64_t *find_stream(struct service *s, struct id session, uint64_t stream)
 {
     uint64_t *found = session_call_stream(s, session, stream);

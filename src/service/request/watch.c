@@ -1,9 +1,7 @@
-/* Streams of events, see watch.h. service_run writes them; so does the result of a query to the
- * leader.
+/* Streams of events, see watch.h. service_run writes them, and so does a query's result.
  *
- * Each stream has its own position in the ring of recent events. A client that is too slow is
- * notified and dropped while the ring still has its next event, so it can resume without a gap. A
- * client that resumes later gets a `reset` and a full listing (S9.3). */
+ * A client that is too slow is notified and dropped while the ring still has its next event: it can
+ * resume without a gap. A client that resumes later gets a `reset` and a full listing (S9.3). */
 #include "service/request/watch.h"
 
 #include "service/http/api.h"
@@ -13,7 +11,7 @@
 #include "service/request/watch_event.h"
 
 enum {
-    BACKLOG_SOFT = 64 << 10, /* bytes of unsent output above which nothing is added */
+    BACKLOG_SOFT = 64 << 10, /* unsent bytes above which nothing is added */
     PIECE_SOFT = 16 << 10,   /* bytes of events in one piece, about */
     LIST_PAGE = 100,
 };
@@ -33,8 +31,6 @@ static void send_scratch(struct api_request *x)
     }
     buffer_truncate(&s->scratch, 0);
 }
-
-/* ---- the end of a stream ---- */
 
 static void leave_streams(struct api_request *x)
 {
@@ -67,8 +63,6 @@ void watch_drop(struct api_request *x, const char *why)
     x->transport->end(x, why);
 }
 
-/* ---- the listing ---- */
-
 static void on_lock(void *ctx, const struct lock_view *lock)
 {
     struct api_request *x = ctx;
@@ -84,7 +78,7 @@ static void write_found(struct api_request *x, struct slice page)
         watcher->is_listing = false;
         watcher->format->position(x, "listed");
     }
-    x->service->pump = true; /* one page in a turn of the loop is enough */
+    x->service->pump = true; /* one page per loop turn is enough */
 }
 
 static void on_looked(void *owner, enum hf_error error, const struct result *result)
@@ -96,7 +90,7 @@ static void on_looked(void *owner, enum hf_error error, const struct result *res
     x->pending = NULL;
     (void)pending_settle(pending);
     if (error != HF_OK) {
-        /* The listing is incomplete, so there is no id to resume from. */
+        /* An incomplete listing has no id to resume from. */
         leave_streams(x);
         s->requests++;
         x->transport->end(x, "cannot list the tier EFFICIENCY: no leader; start a new watch");
@@ -107,9 +101,8 @@ static void on_looked(void *owner, enum hf_error error, const struct result *res
     send_scratch(x);
 }
 
-/* Lists the tier EFFICIENCY, on a follower by a query to the leader. There is no gap between
- * listing and events: a node subscribes to the events of the tier before it sends the query
- * (node_turn.c). */
+/* A follower queries the leader. No gap before the events: a node subscribes before it sends the
+ * query (node_turn.c). */
 static void look_up(struct api_request *x)
 {
     const struct core *memory = service_tier_core(x->service, TIER_EFFICIENCY);
@@ -133,7 +126,7 @@ static void look_up(struct api_request *x)
     buffer_close(&page);
 }
 
-/* Writes one page. Events that occur meanwhile stay in the ring and follow the listing. */
+/* Events that occur meanwhile stay in the ring and follow the listing. */
 static void list_page(struct api_request *x)
 {
     struct watcher *watcher = &x->watcher;
@@ -162,8 +155,7 @@ static void begin_listing(struct api_request *x)
     watcher->seen = x->service->events.newest;
 }
 
-/* The current leader, at the start and after missed events. Elections are in the tier
- * CORRECTNESS. */
+/* At the start and after missed events. Elections are in the tier CORRECTNESS. */
 static void write_leader(struct api_request *x)
 {
     struct lock_view lock = {.has_holder = false};
@@ -171,7 +163,7 @@ static void write_leader(struct api_request *x)
     x->watcher.format->leader(x, &lock);
 }
 
-/* Events were overwritten in the ring before they were read, or skipped by a snapshot. */
+/* Events were overwritten before they were read, or skipped by a snapshot. */
 static void start_over(struct api_request *x)
 {
     begin_listing(x);
@@ -183,11 +175,8 @@ static void start_over(struct api_request *x)
     }
 }
 
-/* ---- pumping ---- */
-
-/* A stream is too slow if it is more than half of the ring behind. A stream that resumed from
- * further back may catch up; it is too slow if its distance grows by more than an eighth of the
- * ring. */
+/* More than half of the ring behind. A stream that resumed from further back may catch up, unless
+ * its distance grows by more than an eighth. */
 static bool is_too_slow(struct api_request *x)
 {
     const struct event_ring *ring = &x->service->events;
@@ -209,7 +198,7 @@ static void add_event(struct api_request *x, const struct event *e)
     }
 }
 
-/* Fills one piece. False: nothing more to send for now. */
+/* False: nothing to send for now. */
 static bool fill_piece(struct api_request *x)
 {
     struct service *s = x->service;
@@ -235,7 +224,6 @@ static bool fill_piece(struct api_request *x)
     return true;
 }
 
-/* Writes events until the output is full or no event is left. */
 static void pump(struct api_request *x)
 {
     struct service *s = x->service;
@@ -303,9 +291,7 @@ void watch_state_replaced(struct service *s)
     }
 }
 
-/* ---- the beginning ---- */
-
-/* Starts the stream. The request is checked, and the state is current. */
+/* The request is checked, the state is current. */
 static void start(struct api_request *x, bool is_known)
 {
     struct service *s = x->service;
@@ -339,7 +325,7 @@ static void on_barrier(void *owner, enum hf_error error, const struct result *re
         return;
     }
     if (result != NULL) {
-        watcher->stream = result->attachment; /* of the session's stream */
+        watcher->stream = result->attachment;
     }
     struct event_id resume_after = watcher->seen;
     bool is_resumed = watcher->is_resumed;
@@ -393,7 +379,7 @@ void watch_begin(struct api_request *x)
     }
 }
 
-/* False: the value is neither true nor false, and the request has been answered. */
+/* False: neither true nor false; answered. */
 static bool read_flag(struct api_request *x, const char *key, bool otherwise, bool *out)
 {
     struct slice text;

@@ -1,4 +1,4 @@
-/* Streams of events (S9.3): watchers, their position, and which events they receive. */
+/* Streams of events (S9.3). */
 #ifndef HOLDFAST_SERVICE_REQUEST_WATCH_H
 #define HOLDFAST_SERVICE_REQUEST_WATCH_H
 
@@ -10,13 +10,13 @@ struct api_request;
 struct lock_view;
 
 enum watch_kind {
-    WATCH_PREFIX,   /* names with the prefix x->name; all events if that is empty */
+    WATCH_PREFIX,   /* names with prefix x->name; empty: all events */
     WATCH_ELECTION, /* the leaders of one election */
     WATCH_SESSION,  /* events of one session, for its owner */
 };
 
-/* How a stream is encoded into service.scratch: SSE, or gRPC messages. A function that a kind of
- * stream never needs may be NULL. */
+/* How a stream is encoded into service.scratch: SSE or gRPC. A function that a kind of stream never
+ * needs may be NULL. */
 struct watch_format {
     void (*event)(struct api_request *x, const struct event *event);
     void (*position)(struct api_request *x, const char *type); /* the id of the last event sent */
@@ -25,7 +25,7 @@ struct watch_format {
     void (*lock)(struct api_request *x, const struct lock_view *lock); /* of a listing */
     void (*leader)(struct api_request *x,
                    const struct lock_view *lock); /* of an election, at the start */
-    void (*beat)(struct api_request *x);          /* a heartbeat */
+    void (*beat)(struct api_request *x);
 };
 
 struct service;
@@ -34,15 +34,15 @@ struct watcher {
     struct list link; /* in service.streams while it runs */
     const struct watch_format *format;
     enum watch_kind kind;
-    bool is_resumed; /* from an id that the client sent */
-    bool no_reset;   /* 410 instead of a listing if events after that id are gone */
-    bool is_listing; /* the full listing is sent first */
-    bool is_listed;  /* the listing has begun with `reset` */
+    bool is_resumed; /* from an id of the client */
+    bool no_reset;   /* 410 instead of a listing if events after it are gone */
+    bool is_listing; /* full listing first */
+    bool is_listed;  /* begun with `reset` */
     uint64_t list_cursor;
     uint64_t position; /* in the ring */
-    uint64_t behind;   /* the smallest distance to the tail of the ring so far, bytes */
+    uint64_t behind;   /* smallest distance to the ring's tail so far, bytes */
     uint64_t stream;   /* WATCH_SESSION: its number (S4.6) */
-    uint64_t beat_ms;  /* boot time: when the next heartbeat is due */
+    uint64_t beat_ms;  /* boot time of the next heartbeat */
     struct id session; /* WATCH_SESSION */
     struct event_id seen;
 };
@@ -51,8 +51,8 @@ struct watcher {
 void api_watch(struct api_request *x);
 void api_election_observe(struct api_request *x);
 
-/* Needs a complete x->watcher. Submits a barrier or a stream_up if needed, then the stream
- * begins. */
+/* Needs a complete x->watcher. Submits a barrier or a stream_up if needed, then begins the
+ * stream. */
 void watch_begin(struct api_request *x);
 
 /* Events were skipped. */
@@ -60,7 +60,6 @@ void watch_state_replaced(struct service *s);
 
 /* The client is gone. */
 void watch_stop(struct api_request *x);
-/* Ends the stream and sends the reason. */
 void watch_drop(struct api_request *x, const char *why);
 
 #endif

@@ -1,5 +1,5 @@
-/* Events as server-sent events, and which stream receives which (S4.4). Tokens and ids are shown
- * only on the stream of the session that they belong to. */
+/* Server-sent events, and which stream receives which (S4.4). Only the stream of the owning session
+ * shows tokens and ids. */
 #include "service/request/watch_event.h"
 
 #include <inttypes.h>
@@ -59,16 +59,15 @@ bool watch_is_for(const struct api_request *x, const struct event *e)
     case WATCH_PREFIX:
         break;
     }
-    /* LOST and SUPERSEDED are for the affected session. Other streams have the events expired,
-     * forced or revoked instead. PUBLISHED is for Redis-protocol subscribers: its channel is no
-     * lock (S13.7). */
+    /* LOST and SUPERSEDED are for the affected session; other streams get expired, forced or
+     * revoked. PUBLISHED is for Redis-protocol subscribers: its channel is no lock (S13.7). */
     if (e->type == EVENT_LOST || e->type == EVENT_SUPERSEDED || e->type == EVENT_PUBLISHED) {
         return false;
     }
     return slice_starts_with(e->name, x->name);
 }
 
-/* "id: ...", "event: ..." and "data: "; the caller adds the JSON and an empty line. */
+/* The caller adds the JSON and an empty line. */
 static void write_head(struct buffer *out, const char *type, struct event_id id)
 {
     buffer_printf(out, "id: %" PRIu64 "-%" PRIu32 "\nevent: %s\ndata: ", id.index, id.ordinal,
@@ -145,7 +144,6 @@ static bool has_deadline(const struct event *e)
     return e->deadline_ms != 0 && e->deadline_ms != UINT64_MAX;
 }
 
-/* What the deadline of an event means depends on its type. */
 static const char *deadline_key(enum event_type type)
 {
     switch (type) {

@@ -1,4 +1,4 @@
-/* Events as text, and which stream receives which: for watch.c and handlers that begin a stream. */
+/* Events as text, and which stream receives which. */
 #ifndef HOLDFAST_SERVICE_REQUEST_WATCH_EVENT_H
 #define HOLDFAST_SERVICE_REQUEST_WATCH_EVENT_H
 
@@ -7,7 +7,6 @@
 /* "INDEX-ORDINAL". */
 bool watch_parse_id(struct slice text, struct event_id *out);
 
-/* Whether the event is for this stream. */
 bool watch_is_for(const struct api_request *x, const struct event *e);
 
 /* Server-sent events. */

@@ -1,6 +1,5 @@
-/* SET with NX and HF.ACQUIRE, submitted as an acquire with a value. Several acquires of one
- * connection may be in flight. Their replies are written in the order of the requests. A grant
- * whose reply was never sent is released (S7.2). */
+/* SET with NX and HF.ACQUIRE, submitted as an acquire with a value. A grant whose reply was never
+ * sent is released (S7.2). */
 #include "service/resp/conn.h"
 
 struct resp_acquire {
@@ -15,8 +14,7 @@ struct resp_acquire {
     enum hf_error error;
 };
 
-/* False where this node cannot read the keys: a client could acquire a lock there but not release
- * it. */
+/* False where this node cannot read the keys: a client could acquire but not release. */
 bool resp_is_acquire(const struct resp_conn *conn, const struct slice *args, uint32_t count,
                      struct resp_set *out)
 {
@@ -55,7 +53,7 @@ static void write_answer(struct resp_acquire *a)
     }
 }
 
-/* Writes the replies up to the first missing one. */
+/* Up to the first missing reply. */
 static void write_answers(struct resp_conn *conn)
 {
     while (!list_is_empty(&conn->acquires)) {

@@ -1,4 +1,4 @@
-/* Commands about the connection: identity, protocol version, close. */
+/* Commands about the connection. */
 #include "service/resp/conn.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #define SAME_PASSWORD "invalid username-password pair or user is disabled."
 
-/* Takes the same time for a wrong password as for the right one of that length. */
+/* Takes the same time for every password of the right length. */
 static bool is_password(const struct service *s, struct slice text)
 {
     const char *password = s->options.resp_password;
@@ -21,7 +21,7 @@ static bool is_password(const struct service *s, struct slice text)
     return difference == 0;
 }
 
-/* True: authenticated. False: the error was sent. `user` is "default" if the client named none. */
+/* False: the error was sent. `user`: "default" if the client named none. */
 static bool authenticate(struct resp_conn *conn, struct slice user, struct slice password)
 {
     bool is_default = resp_is_word(user, "DEFAULT");
@@ -51,9 +51,7 @@ void resp_auth(struct resp_conn *conn, const struct slice *args, uint32_t count)
     }
 }
 
-/* ---- names ---- */
-
-/* As in Redis: no spaces, so that CLIENT LIST prints it as one word. */
+/* No spaces, as in Redis: CLIENT LIST prints it as one word. */
 static bool is_name(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -83,8 +81,6 @@ static bool set_name(struct resp_conn *conn, struct slice name)
     resp_conn_name(conn);
     return true;
 }
-
-/* ---- HELLO ---- */
 
 static void put_hello(struct resp_conn *conn)
 {
@@ -144,8 +140,6 @@ void resp_hello(struct resp_conn *conn, const struct slice *args, uint32_t count
     conn->protocol = (int)version;
     put_hello(conn);
 }
-
-/* ---- CLIENT ---- */
 
 static void describe(const struct resp_conn *c, struct buffer *out)
 {
@@ -223,8 +217,6 @@ void resp_client(struct resp_conn *conn, const struct slice *args, uint32_t coun
                         (int)(what.len < 64 ? what.len : 64), (const char *)what.data);
     }
 }
-
-/* ---- other commands ---- */
 
 void resp_ping(struct resp_conn *conn, const struct slice *args, uint32_t count)
 {

@@ -1,8 +1,6 @@
-/* Redis-protocol connection: turns the bytes of one client into requests and replies, without a
- * socket.
+/* Redis-protocol connection: bytes of one client in, replies out, no socket.
  *
- * Pipelined requests are answered in order. Published messages appear in the output at any time;
- * `ready` is called for them.
+ * Pipelined requests are answered in order. `ready` is called for published messages.
  *
  *     read bytes ─▶ resp_conn_receive          output ─▶ write ─▶ resp_conn_written
  *     end of input ─▶ resp_conn_end            resp_conn_is_finished ─▶ close the socket
@@ -17,44 +15,44 @@
 
 struct resp_conn;
 
-/* Maximum number of bytes in one call of resp_conn_receive. */
+/* Maximum for one resp_conn_receive. */
 #define RESP_CONN_READ (64u << 10)
 #define RESP_ADDRESS_MAX 80
 
 struct resp_conn_options {
     void *owner; /* the caller's */
-    /* Called when there is output to write, the connection is finished, or input is accepted again.
-     * Called from service_run only. The callback may write, and may close the connection. */
+    /* There is output, the connection is finished, or takes input again. Called by service_run
+     * only. May write, and may close the connection. */
     void (*ready)(void *owner);
     uint32_t tenant;
-    const char *address; /* of the client, "127.0.0.1:40312"; copied */
+    const char *address; /* of the client; copied */
 };
 
 struct resp_conn *resp_conn_new(struct service *s, const struct resp_conn_options *options);
 
-/* Passes at most RESP_CONN_READ bytes from the client; call only while resp_conn_wants_input.
- * Replies that need neither a commit nor a barrier are in the output when it returns. */
+/* At most RESP_CONN_READ bytes, only while resp_conn_wants_input. Replies that need no commit and
+ * no barrier are in the output on return. */
 void resp_conn_receive(struct resp_conn *conn, struct slice bytes);
 bool resp_conn_wants_input(const struct resp_conn *conn);
 
-/* The client sends no more bytes. Requests received so far are still answered. */
+/* Requests received so far are still answered. */
 void resp_conn_end(struct resp_conn *conn);
 
-/* The bytes to write; resp_conn_written removes the first `len` of them after they were written. */
+/* resp_conn_written: the first `len` bytes were written. */
 struct slice resp_conn_output(const struct resp_conn *conn);
 void resp_conn_written(struct resp_conn *conn, size_t len);
 
-/* No more output follows, and all output was written. */
+/* No more output follows; all was written. */
 bool resp_conn_is_finished(const struct resp_conn *conn);
 
-/* No request, no transaction (MULTI) and no subscription is in progress, and everything was
- * written: nothing is lost when the connection is closed now. */
+/* No request, transaction (MULTI) or subscription, all output written: closing now loses
+ * nothing. */
 bool resp_conn_is_idle(const struct resp_conn *conn);
-/* An idle connection is about to be closed. The Redis protocol has no message for this. */
+/* An idle connection is about to be closed; the protocol has no message for it. */
 void resp_conn_retire(struct resp_conn *conn);
 
-/* The socket is closed and unwritten output is lost: a lock whose grant was not sent is released
- * (S7.2). Frees the connection. */
+/* The socket is closed; a lock whose grant was not sent is released (S7.2). Frees the
+ * connection. */
 void resp_conn_close(struct resp_conn *conn);
 
 #endif

@@ -1,5 +1,4 @@
-/* The command table of the Redis protocol, the lookup in it, and COMMAND, which reports it to
- * clients. */
+/* The command table of the Redis protocol, its lookup, and COMMAND. */
 #include "service/resp/conn.h"
 
 #include <stdio.h>
@@ -92,8 +91,6 @@ static const struct resp_command commands[] = {
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]), LONGEST = 16 };
 
-/* ---- lookup ---- */
-
 const struct resp_command *resp_command_all(uint32_t *count)
 {
     *count = COMMANDS;
@@ -155,8 +152,6 @@ bool resp_command_takes(const struct resp_command *command, uint32_t count)
                                : count >= (uint32_t)-command->arity;
 }
 
-/* ---- COMMAND ---- */
-
 static void put_flags(struct resp_writer *w, uint32_t flags)
 {
     static const struct {
@@ -178,7 +173,7 @@ static void put_flags(struct resp_writer *w, uint32_t flags)
     }
 }
 
-/* Format of Redis 7. There are no ACL categories, tips, key specifications or subcommands. */
+/* Format of Redis 7, without ACL categories, tips, key specifications and subcommands. */
 static void put_info(struct resp_writer *w, const struct resp_command *c)
 {
     resp_array(w, 10);

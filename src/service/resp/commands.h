@@ -1,12 +1,9 @@
-/* The command table of the Redis protocol. COMMAND reports the same table to clients.
- *
- * A command has one of these kinds:
+/* The command table of the Redis protocol, which COMMAND reports. A command has a kind:
  *   LOCAL    concerns the connection; answered at once
  *   READ     reads keys after a barrier (S9.1); changes nothing
  *   CHANGE   runs over a keyspace and becomes one `transact`; runs again after a conflict
- * EVAL and its variants are CHANGE commands: the handler calls keyspace_enter_script, then
- * keyspace_call for each redis.call. Scripts may call READ and CHANGE commands, except those marked
- * RESP_NO_SCRIPT. */
+ * EVAL is a CHANGE: it calls keyspace_enter_script, then keyspace_call for each redis.call. Scripts
+ * may call READ and CHANGE commands without RESP_NO_SCRIPT. */
 #ifndef HOLDFAST_SERVICE_RESP_COMMANDS_H
 #define HOLDFAST_SERVICE_RESP_COMMANDS_H
 
@@ -16,7 +13,7 @@ struct resp_conn;
 
 enum resp_kind { RESP_LOCAL, RESP_READ, RESP_CHANGE };
 
-/* Flags that COMMAND reports, and flags of our own. */
+/* Reported by COMMAND, and our own. */
 enum {
     RESP_FAST = 1,
     RESP_WRITE = 2,
@@ -30,7 +27,7 @@ enum {
 
 struct resp_command {
     const char *name; /* lower case */
-    int arity;        /* number of words including the name; negative: at least that many */
+    int arity;        /* words including the name; negative: at least that many */
     uint32_t flags;
     int first_key; /* 0: none */
     int last_key;  /* negative: counted from the end */
@@ -43,10 +40,9 @@ struct resp_command {
                 const struct key_sink *to);
 };
 
-/* Finds a command by name, ignoring case. NULL: not found. */
+/* Ignores case. NULL: not found. */
 const struct resp_command *resp_command_find(struct slice name);
-/* The same. Compares with `last` first, since a connection often repeats a command; `last` may be
- * NULL. */
+/* The same; compares with `last` (may be NULL) first, since connections repeat commands. */
 const struct resp_command *resp_command_again(const struct resp_command *last, struct slice name);
 bool resp_command_takes(const struct resp_command *command, uint32_t count);
 const struct resp_command *resp_command_all(uint32_t *count);

@@ -1,5 +1,4 @@
-/* One Redis-protocol connection; see api.h and the diagram in conn.h. Splits the input into
- * requests, decides when each begins, and writes the output. */
+/* One Redis-protocol connection; see api.h and conn.h. */
 #include "service/resp/conn.h"
 
 #include <stdio.h>
@@ -11,10 +10,8 @@ void resp_conn_mark_ready(struct resp_conn *conn)
     }
 }
 
-/* ---- clocks ---- */
-
-/* All connections in one list have the same timeout, so the list is in the order of deadlines. A
- * subscriber may be silent without limit; TCP detects when it is gone. */
+/* One timeout per list, so each list is in the order of deadlines. A subscriber may be silent
+ * without limit; TCP detects when it is gone. */
 static void update_clock(struct resp_conn *conn)
 {
     struct resp_shared *shared = resp_shared(conn);
@@ -47,9 +44,6 @@ void resp_conn_shut(struct resp_conn *conn)
     resp_conn_mark_ready(conn);
 }
 
-/* ---- open and close ---- */
-
-/* Client id: the name, if set, and the address. */
 void resp_conn_name(struct resp_conn *conn)
 {
     int len = snprintf(conn->client, sizeof(conn->client), "resp:%s%s%s", conn->name,
@@ -135,15 +129,12 @@ void resp_conn_close(struct resp_conn *conn)
     memory_free(s->memory, conn, sizeof(*conn));
 }
 
-/* ---- requests ---- */
-
 static bool may_begin(const struct resp_conn *conn)
 {
     return !conn->is_closing && conn->broken == NULL && buffer_len(&conn->out) < RESP_OUTPUT_SOFT;
 }
 
-/* Most requests arrive complete, so one parser serves all connections. A partial request gets its
- * own parser, which keeps its progress. */
+/* Most requests arrive complete: connections share one parser. A partial request gets its own. */
 static bool parse(struct resp_conn *conn)
 {
     struct resp_shared *shared = resp_shared(conn);
@@ -179,7 +170,6 @@ static bool parse(struct resp_conn *conn)
     return true;
 }
 
-/* Removes the first request from the input. */
 static void consume(struct resp_conn *conn)
 {
     if (conn->command != NULL || conn->kept != NULL || resp_shared(conn)->arg_count > 0) {
@@ -191,7 +181,7 @@ static void consume(struct resp_conn *conn)
     forget_kept(conn);
 }
 
-/* Keeps the first request in the input and records the positions of its words. */
+/* The request stays in the input; `kept` has the positions of its words. */
 static void keep(struct resp_conn *conn)
 {
     struct resp_shared *shared = resp_shared(conn);
@@ -220,9 +210,7 @@ const struct slice *resp_conn_args(struct resp_conn *conn, uint32_t *count)
     return shared->args;
 }
 
-/* ---- order of requests ---- */
-
-/* Limits an argument in an error message, which must fit in one line. */
+/* An error message must fit in one line. */
 static int shown(struct slice text)
 {
     return text.len < 128 ? (int)text.len : 128;
@@ -241,7 +229,7 @@ static void answer_unknown(struct resp_conn *conn, const struct slice *args, uin
                     shown(args[0]), (const char *)args[0].data, words);
 }
 
-/* True: the request cannot begin, and the error was sent. */
+/* True: the error was sent. */
 static bool is_refused(struct resp_conn *conn, const struct slice *args, uint32_t count)
 {
     const struct resp_command *command = conn->command;
@@ -289,8 +277,8 @@ static void begin_reading(struct resp_conn *conn)
     conn->awaited = pending_barrier(conn->service, on_barrier, conn);
 }
 
-/* Begins the request whose words are in shared.args. True: it is answered or submitted, and its
- * bytes are no longer needed. */
+/* Begins the request in shared.args. True: answered or submitted; its bytes are no longer
+ * needed. */
 static bool begin(struct resp_conn *conn)
 {
     const struct slice *args = resp_shared(conn)->args;
@@ -318,7 +306,7 @@ static bool begin(struct resp_conn *conn)
         conn->command->local(conn, args, count);
         return true;
     case RESP_READ:
-        /* EFFICIENCY: the leader's memory always has the newest state. */
+        /* The leader's memory always has the newest state. */
         if (conn->taken <= conn->fresh || conn->service->options.resp_tier == TIER_EFFICIENCY) {
             resp_read(conn, args, count);
             return true;
@@ -375,7 +363,7 @@ static void advance(struct resp_conn *conn)
         forget_parser(conn);
     } else if (conn->is_ended && conn->mode == RESP_MODE_IDLE && conn->kept == NULL &&
                may_begin(conn)) {
-        resp_conn_shut(conn); /* the rest of the input is a partial request or empty */
+        resp_conn_shut(conn); /* the rest is a partial request or empty */
     }
     buffer_release_above(&conn->in, RESP_BUFFER_KEPT);
     update_clock(conn);
@@ -391,8 +379,6 @@ void resp_conn_done(struct resp_conn *conn)
     consume(conn);
     resp_conn_mark_ready(conn);
 }
-
-/* ---- functions for the caller ---- */
 
 void resp_conn_receive(struct resp_conn *conn, struct slice bytes)
 {
@@ -464,8 +450,6 @@ void resp_conn_retire(struct resp_conn *conn)
     conn->is_closing = true;
 }
 
-/* ---- replies ---- */
-
 void resp_conn_error(struct resp_conn *conn, const char *code, const char *format, ...)
 {
     char text[LIMIT_RESP_ERROR];
@@ -477,8 +461,6 @@ void resp_conn_error(struct resp_conn *conn, const char *code, const char *forma
     resp_error(&w, code, "%s", text);
     resp_shared(conn)->errors++;
 }
-
-/* ---- all connections ---- */
 
 void resp_open_all(struct service *s)
 {
@@ -583,7 +565,7 @@ void resp_drain_all(struct service *s)
     struct resp_shared *shared = s->resp;
     for (struct list *link = shared->conns.next; link != &shared->conns; link = link->next) {
         struct resp_conn *conn = LIST_OBJECT(link, struct resp_conn, link);
-        conn->is_ended = true; /* answer the requests received; accept no more input */
+        conn->is_ended = true; /* answer the requests received; no more input */
         resp_conn_mark_ready(conn);
     }
 }

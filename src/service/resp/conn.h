@@ -1,4 +1,4 @@
-/* State of one Redis-protocol connection, shared by the files of service/resp.
+/* State of one Redis-protocol connection. Private to service/resp.
  *
  *            ┌──SET NX──▶ ACQUIRING ────all are answered──┐
  *            │            (further SET NX join)           │
@@ -7,9 +7,9 @@
  *            └──CHANGE──▶ TRANSACTING ──answered──────────┘
  *                         (conflict: runs and is submitted again)
  *
- * Several acquires of one connection may be in flight, since the log keeps their order. Any other
- * request begins only after all earlier requests are answered. So a client sees its own changes,
- * and replies have the order of the requests. Requests that have not begun stay in the input. */
+ * Several acquires may be in flight: the log keeps their order. Any other request begins after all
+ * earlier ones are answered: a client sees its own changes, and replies are in order. Requests that
+ * have not begun stay in the input. */
 #ifndef HOLDFAST_SERVICE_RESP_CONN_H
 #define HOLDFAST_SERVICE_RESP_CONN_H
 
@@ -19,21 +19,21 @@
 #include "service/state.h"
 #include "wire/resp.h"
 
-/* The Redis version reported to clients. */
+/* Reported to clients. */
 #define RESP_REDIS_VERSION "7.0.0"
 
 enum {
-    RESP_INPUT_SOFT = 64 << 10, /* stop reading at this size while a request is in progress */
+    RESP_INPUT_SOFT = 64 << 10, /* bytes at which reading stops during a request */
     RESP_INPUT_MAX = (int)LIMIT_RESP_REQUEST + 2 * (int)RESP_CONN_READ,
-    RESP_OUTPUT_SOFT = 256 << 10, /* begin no further request while this much output is unwritten */
+    RESP_OUTPUT_SOFT = 256 << 10, /* unwritten bytes at which no further request begins */
     RESP_OUTPUT_MAX = 4 << 20,
-    RESP_BUFFER_KEPT = 1 << 10, /* capacity kept of each buffer between requests */
-    RESP_REPLY_MAX = 1 << 20,   /* bytes in one reply of a CHANGE command or script */
-    RESP_MULTI_MAX = 64 << 10,  /* bytes of the commands between MULTI and EXEC */
-    RESP_PUSH_MAX = 1 << 20,    /* unread bytes after which a subscriber is dropped */
+    RESP_BUFFER_KEPT = 1 << 10, /* bytes of each buffer, between requests */
+    RESP_REPLY_MAX = 1 << 20,   /* bytes of a reply of a CHANGE command or script */
+    RESP_MULTI_MAX = 64 << 10,  /* bytes between MULTI and EXEC */
+    RESP_PUSH_MAX = 1 << 20,    /* unread bytes at which a subscriber is dropped */
     RESP_ACQUIRES = 1024,       /* in flight on one connection */
     RESP_ATTEMPTS = 8,          /* of one transaction; then -TRYAGAIN */
-    RESP_PENDING_MS = 5000,     /* a transaction that could not run for this long is refused */
+    RESP_PENDING_MS = 5000,     /* of a transaction that cannot run; then refused */
     RESP_NAME_MAX = 100,        /* bytes of CLIENT SETNAME */
     RESP_IDLE_MS = 3600000,
 };
@@ -41,7 +41,7 @@ enum {
 enum resp_mode { RESP_MODE_IDLE, RESP_MODE_ACQUIRING, RESP_MODE_READING, RESP_MODE_TRANSACTING };
 enum resp_clock { RESP_CLOCK_NONE, RESP_CLOCK_IDLE, RESP_CLOCK_TRANSFER };
 
-/* The request in progress, or waiting to begin: positions of its words in the input. */
+/* Positions in the input of the words of the request in progress or waiting to begin. */
 struct resp_kept {
     uint32_t count;
     struct {
@@ -55,8 +55,8 @@ struct resp_conn {
     struct resp_conn_options options;
     enum resp_mode mode;
     enum resp_clock clock;
-    bool is_ended;   /* the client sends no more input */
-    bool is_closing; /* begin no further request; close after the output is written */
+    bool is_ended;   /* no more input */
+    bool is_closing; /* begin no request; close after the output is written */
     bool is_authenticated;
     int protocol;
     uint64_t id;
@@ -66,34 +66,34 @@ struct resp_conn {
     uint64_t received_ms;
     struct buffer in;
     struct buffer out;
-    struct resp_parser *parser; /* of a request received in part; NULL: none */
-    const char *broken;         /* protocol error; reported after all earlier replies */
+    struct resp_parser *parser; /* of a partial request; NULL: none */
+    const char *broken;         /* protocol error; reported after earlier replies */
 
-    const struct resp_command *command; /* of the first request; NULL: unknown command */
+    const struct resp_command *command; /* of the first request; NULL: unknown */
     const struct resp_command *last;    /* for CLIENT LIST */
-    struct resp_kept *kept;             /* NULL: the request is not parsed yet */
+    struct resp_kept *kept;             /* NULL: not parsed yet */
     size_t taken;                       /* size of the request in the input */
-    size_t covered;                     /* READING: bytes of input that the barrier covers */
-    size_t fresh;                       /* bytes of input whose reads need no further barrier */
+    size_t covered;                     /* READING: input bytes that the barrier covers */
+    size_t fresh;                       /* input bytes whose reads need no further barrier */
     struct pending_request *awaited;    /* READING, TRANSACTING */
 
     struct list acquires; /* in the order of the requests */
     uint32_t acquire_count;
 
-    struct buffer reply; /* of a transaction that is not confirmed yet */
+    struct buffer reply; /* of an unconfirmed transaction */
     uint32_t attempts;
     bool needs_barrier;  /* before the next attempt */
     uint64_t busy_index; /* core index plus one at which another run was changing the keys */
     uint64_t give_up_ms; /* boot time */
     struct list pending; /* in shared.pending */
 
-    uint64_t written; /* bytes since the connection opened */
+    uint64_t written; /* bytes, since opened */
     struct list unwritten;
 
     bool is_multi;     /* between MULTI and EXEC; see multi.c */
     bool multi_failed; /* a queued command was invalid: EXEC does nothing */
     uint32_t multi_count;
-    struct buffer multi; /* the queued commands */
+    struct buffer multi;
 
     struct list channels; /* subscriptions; see pubsub.c */
     struct list patterns;
@@ -104,7 +104,7 @@ struct resp_conn {
     char name[RESP_NAME_MAX + 1]; /* CLIENT SETNAME */
     char lib_name[RESP_NAME_MAX + 1];
     char lib_ver[RESP_NAME_MAX + 1];
-    char client[LIMIT_CLIENT + 1]; /* client id that owns the locks it acquires */
+    char client[LIMIT_CLIENT + 1]; /* client id, owner of its locks */
     size_t client_len;
 
     struct list link;     /* in shared.conns */
@@ -112,34 +112,34 @@ struct resp_conn {
     struct list deadline; /* in shared.idle or shared.transfers */
 };
 
-/* State shared by all connections of a service. */
+/* Shared by all connections. */
 struct resp_shared {
     struct list conns;
     uint64_t conn_count;
     struct list ready;
-    struct list transfers; /* connections with a partial request or an unwritten last reply */
+    struct list transfers; /* with a partial request or an unwritten last reply */
     struct list idle;
-    struct list pending;   /* transactions waiting to run */
+    struct list pending;   /* transactions that wait to run */
     struct pool pool;      /* acquires and subscriptions */
     uint64_t hash_key;     /* keys the hash of channels */
     struct table channels; /* subscriptions by channel */
-    struct list patterns;  /* subscriptions to patterns */
+    struct list patterns;  /* subscriptions */
     uint32_t pattern_count;
     struct keyspace keyspace;      /* of the current run */
-    struct script_engine *scripts; /* NULL: no script was received yet */
-    bool is_behind;                /* script time was used up and transactions are waiting */
+    struct script_engine *scripts; /* NULL: no script yet */
+    bool is_behind;                /* script time used up, transactions wait */
     struct resp_parser parser;
-    struct slice args[LIMIT_RESP_ARGUMENTS]; /* the words of the current request */
+    struct slice args[LIMIT_RESP_ARGUMENTS]; /* words of the current request */
     uint32_t arg_count;
     uint64_t born_ms; /* boot time */
     uint64_t ids;
-    uint64_t connections;     /* since start */
-    uint64_t commands;        /* since start */
-    uint64_t errors;          /* error replies */
-    uint64_t conflicts;       /* transactions that ran again */
-    uint64_t dropped;         /* subscribers dropped for slow reading */
-    uint64_t published;       /* messages delivered to this node */
-    char expire_problem[192]; /* reply to a TTL out of range; contains the range */
+    uint64_t connections; /* since start */
+    uint64_t commands;    /* since start */
+    uint64_t errors;
+    uint64_t conflicts;       /* transactions run again */
+    uint64_t dropped;         /* slow subscribers */
+    uint64_t published;       /* messages to this node */
+    char expire_problem[192]; /* reply to a TTL out of range, with the range */
 };
 
 static inline struct resp_shared *resp_shared(const struct resp_conn *conn)
@@ -160,22 +160,22 @@ static inline bool resp_is_subscribed(const struct resp_conn *conn)
 /* conn.c */
 void resp_conn_mark_ready(struct resp_conn *conn);
 void resp_conn_shut(struct resp_conn *conn);
-/* Replies "-CODE text" to the request and counts the error. */
+/* Replies "-CODE text" and counts the error. */
 void resp_conn_error(struct resp_conn *conn, const char *code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The first request is answered; resp_run_all begins the next. */
 void resp_conn_done(struct resp_conn *conn);
-/* The words of the first request, in shared.args. */
+/* Words of the first request, in shared.args. */
 const struct slice *resp_conn_args(struct resp_conn *conn, uint32_t *count);
-/* Sets the client id from the connection's name (CLIENT SETNAME) and address. */
+/* The client id, from CLIENT SETNAME and the address. */
 void resp_conn_name(struct resp_conn *conn);
 
-/* error.c: maps errors of the gateway and the core to Redis errors. */
+/* error.c: errors of gateway and core as Redis errors. */
 const char *resp_error_code(enum hf_error error);
 void resp_conn_fail(struct resp_conn *conn, enum hf_error error);
 void resp_put_error(struct resp_writer *w, enum hf_error error);
 
-/* acquire.c: SET with NX and HF.ACQUIRE, submitted as an acquire. */
+/* acquire.c */
 struct resp_set {
     struct slice name;
     struct slice value;
@@ -183,31 +183,31 @@ struct resp_set {
     uint64_t wait_ms;
     bool gives_token; /* reply with the fencing token instead of OK */
 };
-/* False: `args` is not an acquire, or is invalid; the CHANGE path reports the fault. */
+/* False: not an acquire, or invalid; the CHANGE path reports the fault. */
 bool resp_is_acquire(const struct resp_conn *conn, const struct slice *args, uint32_t count,
                      struct resp_set *out);
 void resp_acquire_begin(struct resp_conn *conn, const struct resp_set *set);
 void resp_acquire_abandon_all(struct resp_conn *conn);
-/* The client sends no more input. Acquires that wait for a lock are abandoned (S7.2). */
+/* No more input: acquires that wait are abandoned (S7.2). */
 void resp_acquire_end(struct resp_conn *conn);
 
-/* set.c: fills in shared.expire_problem. */
+/* set.c: sets shared.expire_problem. */
 void resp_set_open(struct service *s);
-/* set.c, token.c: whether SET or HF.ACQUIRE is a valid plain acquire. */
+/* set.c, token.c: a valid plain acquire. */
 bool resp_set_is_acquire(const struct service *s, const struct slice *args, uint32_t count,
                          struct resp_set *out);
 bool resp_token_is_acquire(const struct service *s, const struct slice *args, uint32_t count,
                            struct resp_set *out);
 
-/* hash.c: whether a value of kind KEY_HASH has this field. */
+/* hash.c: `hash` is of kind KEY_HASH. */
 bool resp_hash_has(struct slice hash, struct slice field);
 
 /* transact.c */
 void resp_transact_begin(struct resp_conn *conn);
-/* Runs a command that only reads. */
+/* Of a command that only reads. */
 void resp_read(struct resp_conn *conn, const struct slice *args, uint32_t count);
-/* A sink that writes to a connection or to another buffer, and the writer behind such a sink. Every
- * handler that is not called from a script has such a sink. */
+/* A sink that writes to a buffer, and its writer. Every handler outside a script has such a
+ * sink. */
 struct key_sink resp_sink(struct resp_writer *w);
 struct resp_writer *resp_sink_writer(const struct key_sink *sink);
 
@@ -228,13 +228,12 @@ struct resp_script_work {
     uint64_t busy_us;
     uint64_t steps;
 };
-/* Time and steps that scripts have used since start. */
+/* Used by scripts since start. */
 struct resp_script_work resp_script_work(const struct service *s);
-/* Whether scripts have used the limit of one turn since `before`. */
+/* Scripts used up one turn's limit since `before`. */
 bool resp_script_turn_is_over(const struct service *s, struct resp_script_work before);
 void resp_script_stats(const struct service *s, struct service_stats *out);
 
-/* Handlers of the command table. */
 #define RESP_LOCAL_HANDLER(name) \
     void name(struct resp_conn *conn, const struct slice *args, uint32_t count)
 RESP_LOCAL_HANDLER(resp_hello);

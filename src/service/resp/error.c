@@ -1,4 +1,4 @@
-/* Maps errors to Redis replies: a code that clients test, and a sentence. */
+/* Errors as Redis replies. */
 #include "service/resp/conn.h"
 
 const char *resp_error_code(enum hf_error error)

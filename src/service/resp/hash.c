@@ -1,7 +1,7 @@
-/* Small hashes as the value of a lock. Redisson stores a holder and its depth in one.
+/* Small hashes as the value of a lock, for Redisson: a holder and its depth.
  *
- * A value is a sequence of fields. Each field is two lengths of two bytes, the field name and its
- * value. A hash has at most 4,096 bytes, so lookup is a linear search. */
+ * A field is two lengths of two bytes, its name and its value. A hash has at most 4,096 bytes, so
+ * lookup is linear. */
 #include "service/resp/conn.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ static size_t length_at(const uint8_t *at)
     return (size_t)at[0] | (size_t)at[1] << 8;
 }
 
-/* Reads the field at `at`. False: end of the hash, or malformed bytes. */
+/* False: end of the hash, or malformed bytes. */
 static bool next_field(struct slice hash, size_t at, struct hash_field *out)
 {
     if (at > hash.len || hash.len - at < FIELD_HEAD) {
@@ -66,7 +66,7 @@ static uint32_t count_fields(struct slice hash)
     return count;
 }
 
-/* Returns the hash of the key, or an empty one. False: another type; the error was sent to `to`. */
+/* The hash of the key, or an empty one. False: another type; the error was sent. */
 static bool open_hash(struct keyspace *k, struct slice name, const struct key_sink *to,
                       struct key **key, struct slice *hash)
 {
@@ -81,8 +81,6 @@ static bool open_hash(struct keyspace *k, struct slice name, const struct key_si
     *hash = (*key)->kind == KEY_HASH ? (*key)->value : slice_make(NULL, 0);
     return true;
 }
-
-/* ---- reading ---- */
 
 void key_hget(struct keyspace *k, const struct slice *args, uint32_t count,
               const struct key_sink *to)
@@ -175,8 +173,6 @@ void key_hlen(struct keyspace *k, const struct slice *args, uint32_t count,
     }
 }
 
-/* ---- changing ---- */
-
 static bool may_change(const struct keyspace *k, const struct key *key, const struct key_sink *to)
 {
     if (key->kind == KEY_RESERVED) {
@@ -194,7 +190,7 @@ static bool may_change(const struct keyspace *k, const struct key *key, const st
     return true;
 }
 
-/* Copies `hash` without the field `without` (NULL: completely) and appends another field. */
+/* Copies `hash` without `without` (NULL: completely) and appends a field. */
 static bool make_hash(struct keyspace *k, struct slice hash, const struct hash_field *without,
                       struct slice name, struct slice value, struct slice *out,
                       const struct key_sink *to)

@@ -1,4 +1,4 @@
-/* INFO and CONFIG GET: the values that clients and tools read, as far as they apply here. */
+/* INFO and CONFIG GET. */
 #include "service/resp/conn.h"
 
 #include <inttypes.h>
@@ -47,7 +47,7 @@ static void put_stats(struct resp_conn *conn, struct buffer *out)
                   shared->connections, shared->commands, shared->errors);
 }
 
-/* Clients need no other node: each node accepts all requests. */
+/* Each node accepts all requests: clients need no other. */
 static void put_replication(struct resp_conn *conn, struct buffer *out)
 {
     struct gateway_status status;
@@ -114,8 +114,6 @@ void resp_info(struct resp_conn *conn, const struct slice *args, uint32_t count)
     resp_bulk(&w, buffer_bytes(&text));
     buffer_close(&text);
 }
-
-/* ---- CONFIG GET ---- */
 
 static const char *const settings[][2] = {
     {"appendfsync", "always"},

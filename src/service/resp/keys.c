@@ -1,5 +1,5 @@
-/* Commands on keys of any type: existence, type, TTL, deletion. Reading a value is recorded, so
- * that a script that compared it may change the key. */
+/* Commands on keys of any type. Reading a value is recorded: a script that compared it may change
+ * the key. */
 #include "service/resp/conn.h"
 
 #include <inttypes.h>
@@ -7,12 +7,10 @@
 
 #include "service/resp/number.h"
 
-/* ---- reading ---- */
-
 enum { KEY_TEXT_MAX = sizeof("holdfast:") + LIMIT_CLIENT };
 
-/* Returns the value as a string; `text` is the storage for numbers. False: no value. If the key has
- * another type, the error was sent to `to`. */
+/* The value as a string; `text` stores numbers. False: no value; if the key has another type, the
+ * error was sent. */
 static bool read_value(struct key *key, char text[KEY_TEXT_MAX], struct slice *out,
                        const struct key_sink *to)
 {
@@ -62,7 +60,7 @@ void key_get(struct keyspace *k, const struct slice *args, uint32_t count,
     }
 }
 
-/* From `start` to `end`, both included; negative positions count from the end. */
+/* Both positions included; negative ones count from the end. */
 void key_getrange(struct keyspace *k, const struct slice *args, uint32_t count,
                   const struct key_sink *to)
 {
@@ -168,13 +166,11 @@ void key_ttl(struct keyspace *k, const struct slice *args, uint32_t count,
     bool is_ms = args[0].data[0] == 'p' || args[0].data[0] == 'P';
     bool is_when = args[0].len > 4;
     const struct service *s = k->service;
-    /* A key in the state exists, even if its deadline is passing just now. */
+    /* A key in the state exists, even if its deadline is passing. */
     uint64_t left_ms = key->deadline_ms > k->now_ms ? key->deadline_ms - k->now_ms : 1;
     uint64_t ms = is_when ? s->gateway.wall_ms(s->gateway.ctx) + left_ms : left_ms;
     to->integer(to->ctx, (int64_t)(is_ms ? ms : (ms + 500) / 1000));
 }
-
-/* ---- deletion ---- */
 
 void key_del(struct keyspace *k, const struct slice *args, uint32_t count,
              const struct key_sink *to)
@@ -195,8 +191,6 @@ void key_del(struct keyspace *k, const struct slice *args, uint32_t count,
     }
     to->integer(to->ctx, dropped);
 }
-
-/* ---- time ---- */
 
 enum expire_rule { EXPIRE_ALWAYS, EXPIRE_NX, EXPIRE_XX, EXPIRE_GT, EXPIRE_LT };
 
@@ -226,7 +220,7 @@ static bool read_rule(const struct slice *args, uint32_t count, struct expire_re
     return true;
 }
 
-/* A lock always has a TTL. A counter may have none, which counts as infinite. */
+/* A lock always has a TTL. A counter without one counts as infinite. */
 static bool rule_holds(const struct expire_request *request, const struct key *key,
                        uint64_t deadline_ms)
 {
@@ -328,9 +322,7 @@ void key_persist(struct keyspace *k, const struct slice *args, uint32_t count,
     }
 }
 
-/* ---- counters ---- */
-
-/* INCR, DECR, INCRBY, DECRBY. Counters are separate from locks. They keep their TTL. */
+/* INCR, DECR, INCRBY, DECRBY. Counters are separate from locks and keep their TTL. */
 void key_incr(struct keyspace *k, const struct slice *args, uint32_t count,
               const struct key_sink *to)
 {

@@ -1,5 +1,4 @@
-/* The overlay of keyspace.h: keys as read, the run's own changes, and how both become one
- * `transact`. */
+/* The overlay of keyspace.h, and its `transact`. */
 #include "service/resp/keyspace_state.h"
 
 #include <stdio.h>
@@ -58,8 +57,6 @@ struct bump *keyspace_arena(struct keyspace *k)
     return &k->arena;
 }
 
-/* ---- calls from scripts ---- */
-
 void keyspace_call(struct keyspace *k, const struct slice *args, uint32_t count,
                    const struct key_sink *to)
 {
@@ -74,8 +71,6 @@ void keyspace_call(struct keyspace *k, const struct slice *args, uint32_t count,
         command->run(k, args, count, to);
     }
 }
-
-/* ---- reading ---- */
 
 bool keyspace_copy(struct keyspace *k, struct slice *text, const struct key_sink *to)
 {
@@ -142,8 +137,6 @@ bool key_is_own(const struct keyspace *k, const struct key *key)
     }
     return (k->is_script && key->is_compared) || slice_equal(key->seen.client, k->client);
 }
-
-/* ---- changing ---- */
 
 void key_put(struct keyspace *k, struct key *key, enum key_kind kind, struct slice value,
              uint32_t ttl_ms)
@@ -234,8 +227,6 @@ void keyspace_cancel(struct keyspace *k)
     k->message_count = 0;
 }
 
-/* ---- conversion to a command ---- */
-
 static bool has_effect(const struct key *key)
 {
     bool was = key->seen.kind != KEY_ABSENT && key->seen.kind != KEY_RESERVED;
@@ -301,8 +292,6 @@ enum hf_error keyspace_build(struct keyspace *k, struct command *out)
     out->transact.effects = packer_list(&effects);
     return !fits ? HF_TRANSACT_TOO_LARGE : command_check(out);
 }
-
-/* ---- concurrent runs ---- */
 
 static uint32_t slot_of(struct slice name)
 {

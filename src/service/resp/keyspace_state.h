@@ -1,4 +1,4 @@
-/* State of a run over the keys, shared by keyspace.c and the command files (keys.c, set.c, ...). */
+/* State of a run, shared by keyspace.c and the command files. */
 #ifndef HOLDFAST_SERVICE_RESP_KEYSPACE_STATE_H
 #define HOLDFAST_SERVICE_RESP_KEYSPACE_STATE_H
 
@@ -6,22 +6,21 @@
 #include "service/resp/keyspace.h"
 
 enum {
-    KEYSPACE_WRITTEN = 1024,      /* slots that record which keys are being changed */
-    KEYSPACE_ARENA_MAX = 4 << 20, /* bytes that one run may allocate */
+    KEYSPACE_WRITTEN = 1024,      /* slots for keys being changed */
+    KEYSPACE_ARENA_MAX = 4 << 20, /* bytes, of one run */
     KEYSPACE_SCAN_MAX = 1 << 16,
 };
 
-/* One key: its applied state and the overlay of the run. */
 struct key {
     struct slice name;
     struct key_view seen;
-    /* Overlay: */
+    /* The overlay. */
     enum key_kind kind;
     struct slice value;
     int64_t number;
     uint64_t deadline_ms;
     uint32_t ttl_ms;   /* the new TTL; 0: unchanged */
-    bool is_changed;   /* value or kind has changed */
+    bool is_changed;   /* value or kind */
     bool is_forced;    /* deletes a lock of another holder */
     bool is_compared;  /* the script has read its value */
     bool is_persisted; /* counter: loses its deadline */
@@ -36,13 +35,13 @@ struct resp_conn;
 
 struct keyspace {
     struct service *service;
-    struct resp_conn *conn; /* the connection of the command; for EXEC */
+    struct resp_conn *conn; /* of the command; for EXEC */
     struct bump arena;
-    const struct core *core; /* the core to read: that of the configured tier */
+    const struct core *core; /* of the configured tier */
     uint32_t tenant;
-    struct slice client; /* client id of the run */
+    struct slice client; /* of the run */
     uint64_t now_ms;     /* cluster time */
-    bool is_read_only;   /* plain read after a barrier: no checks, no changes */
+    bool is_read_only;   /* after a barrier: no checks, no changes */
     bool is_script;
     uint32_t count;
     struct key keys[LIMIT_CHECKS];
@@ -50,30 +49,29 @@ struct keyspace {
     struct key_message messages[LIMIT_EFFECTS];
     uint8_t *checks;  /* LIMIT_TRANSACT_BYTES */
     uint8_t *effects; /* LIMIT_TRANSACT_BYTES */
-    /* By hash of the key: core index plus one when a change was last submitted. Until the core's
-     * index has moved past it, another run over the key would only conflict. */
+    /* By key hash: core index plus one when a change was last submitted. Until the core's index has
+     * passed it, another run over the key would only conflict. */
     uint64_t written[KEYSPACE_WRITTEN];
 };
 
 void keyspace_open(struct keyspace *k, struct service *s);
 void keyspace_close(struct keyspace *k);
 
-/* Begins a run. `client` must be valid until it ends. False: this node has no state to read
- * (S10.1). */
+/* `client` must stay valid until the run ends. False: this node has no state to read (S10.1). */
 bool keyspace_begin(struct keyspace *k, uint32_t tenant, struct slice client, bool is_read_only);
-/* Another run is changing a key that this run has read; its result is not applied yet. */
+/* Another run's change of a key that this run read is not applied yet. */
 bool keyspace_is_busy(const struct keyspace *k);
-/* The run has read and changed nothing: there is nothing to submit. */
+/* Nothing read or changed: nothing to submit. */
 bool keyspace_is_idle(const struct keyspace *k);
-/* Builds one command from the keys read and the changes; valid until the next run. Returns HF_OK,
- * or why the command cannot be built. */
+/* One command from the reads and changes, valid until the next run. Returns HF_OK, or why it cannot
+ * be built. */
 enum hf_error keyspace_build(struct keyspace *k, struct command *out);
-/* Call after the command was submitted. */
+/* After the command was submitted. */
 void keyspace_submitted(struct keyspace *k);
 
 /* ---- for the commands ---- */
 
-/* Returns the key and records it as read. NULL: invalid name; the error was sent to `to`. */
+/* Records the key as read. NULL: invalid name; the error was sent. */
 struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key_sink *to);
 
 static inline bool key_is_present(const struct key *key)
@@ -81,12 +79,11 @@ static inline bool key_is_present(const struct key *key)
     return key->kind != KEY_ABSENT && key->kind != KEY_RESERVED;
 }
 
-/* Whether the run may change the key without force: the lock was acquired through this connection,
- * or the script has read its value. */
+/* May change the key without force: acquired through this connection, or the script has read its
+ * value. */
 bool key_is_own(const struct keyspace *k, const struct key *key);
 
-/* Copies the text to memory of the run. False: the run exceeds its limit; the error was sent to
- * `to`. */
+/* To memory of the run. False: above its limit; the error was sent. */
 bool keyspace_copy(struct keyspace *k, struct slice *text, const struct key_sink *to);
 
 void key_put(struct keyspace *k, struct key *key, enum key_kind kind, struct slice value,
@@ -94,7 +91,7 @@ void key_put(struct keyspace *k, struct key *key, enum key_kind kind, struct sli
 void key_set_ttl(struct keyspace *k, struct key *key, uint32_t ttl_ms);
 void key_set_number(struct key *key, int64_t number);
 void key_persist_counter(struct key *key);
-/* False: the key belongs to another holder and force is disabled; the error was sent to `to`. */
+/* False: another holder's key, and force is disabled; the error was sent. */
 bool key_may_drop(const struct keyspace *k, const struct key *key, const struct key_sink *to);
 void key_drop(struct keyspace *k, struct key *key);
 bool keyspace_publish(struct keyspace *k, struct slice channel, struct slice text,

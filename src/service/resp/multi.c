@@ -1,6 +1,5 @@
-/* MULTI and EXEC. Commands are queued until EXEC and then executed in one run over the keys, so
- * that they become one `transact`. Clients also use it for pipelines (redis-py by default).
- * Commands about connections are refused. */
+/* MULTI and EXEC. Queued commands are one run over the keys and become one `transact`. Commands
+ * about connections are refused. */
 #include "service/resp/conn.h"
 
 void resp_multi(struct resp_conn *conn, const struct slice *args, uint32_t count)
@@ -73,8 +72,7 @@ bool resp_multi_takes(struct resp_conn *conn, const struct slice *args, uint32_t
     return true;
 }
 
-/* Runs the commands in order. An error is the reply of its command only; the others are still
- * executed, as in Redis. */
+/* In order. An error is the reply of its command only; the others are executed, as in Redis. */
 static void run_all(struct keyspace *k, struct resp_conn *conn, const struct key_sink *to)
 {
     struct resp_shared *shared = resp_shared(conn);

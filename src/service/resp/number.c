@@ -1,4 +1,4 @@
-/* Numbers, words and patterns in requests; see number.h. */
+/* See number.h. */
 #include "service/resp/number.h"
 
 #include "base/limits.h"
@@ -26,7 +26,7 @@ bool resp_parse_number(struct slice text, int64_t *out)
     return true;
 }
 
-/* Matches one pattern element against one byte; *at moves behind the element. */
+/* One pattern element against one byte; *at moves behind the element. */
 static bool matches_one(struct slice pattern, size_t *at, uint8_t c)
 {
     uint8_t p = pattern.data[*at];
@@ -64,8 +64,8 @@ static bool matches_one(struct slice pattern, size_t *at, uint8_t c)
     return is_in != is_not;
 }
 
-/* Backtracks to the last star only: earlier stars need no second try. The cost can still be the
- * product of both lengths for each of ten thousand names. The step limit stops hostile patterns. */
+/* Backtracks to the last star only: earlier stars need no second try. The step limit stops hostile
+ * patterns. */
 bool resp_matches(struct slice pattern, struct slice text)
 {
     uint32_t steps = 0;

@@ -1,4 +1,4 @@
-/* Numbers and words in requests of the Redis protocol. */
+/* Numbers, words and patterns in requests. */
 #ifndef HOLDFAST_SERVICE_RESP_NUMBER_H
 #define HOLDFAST_SERVICE_RESP_NUMBER_H
 
@@ -6,10 +6,9 @@
 
 struct service;
 
-/* Parses a whole number like Redis: no space, no plus, no leading zeros. */
+/* Like Redis: no space, plus or leading zeros. */
 bool resp_parse_number(struct slice text, int64_t *out);
-/* Compares words, ignoring case; `word` is upper case. Inline: SET compares with a dozen words, and
- * most differ in length or first letter. */
+/* Ignores case; `word` is upper case. Inline: most words differ in length or first letter. */
 static inline bool resp_is_word(struct slice text, const char *word)
 {
     if (text.len != strlen(word)) {
@@ -26,15 +25,14 @@ static inline bool resp_is_word(struct slice text, const char *word)
 /* Redis's glob: * ? [a-z] [^a] and a backslash. No match after LIMIT_RESP_MATCH steps. */
 bool resp_matches(struct slice pattern, struct slice text);
 
-/* A TTL as sent by a client: a number of units of `unit_ms`, relative, or a wall-clock time
- * (is_absolute). */
+/* A client's TTL in units of `unit_ms`, relative or wall-clock time (is_absolute). */
 struct resp_time {
     struct slice text;
     uint64_t unit_ms;
     bool is_absolute;
 };
-/* Converts to milliseconds from now, within the limits of a lock or a counter. Returns NULL, or a
- * sentence that describes the error. */
+/* Milliseconds from now, within the limits of a lock or counter. Returns NULL, or a sentence about
+ * the error. */
 const char *resp_ttl_ms(const struct service *s, struct resp_time time, uint32_t *ttl_ms);
 const char *resp_counter_ttl_ms(const struct service *s, struct resp_time time, uint32_t *ttl_ms);
 

@@ -1,6 +1,5 @@
-/* Subscriptions of this node. A message is an event of the log (PUBLISH is a transaction), so
- * subscribers on every node receive it, in the same order. A subscriber that does not read is
- * dropped when too many bytes are unread. */
+/* Subscriptions of this node. A message is an event of the log (PUBLISH is a transaction), so all
+ * nodes deliver in the same order. A subscriber with too many unread bytes is dropped. */
 #include "service/resp/conn.h"
 
 #define XXH_INLINE_ALL
@@ -19,7 +18,7 @@ struct subscription {
     uint8_t text[];
 };
 
-/* Keyed, so that clients cannot construct colliding channels. */
+/* Keyed: clients cannot construct colliding channels. */
 static uint32_t hash_of(const struct resp_shared *shared, struct slice text)
 {
     return (uint32_t)XXH3_64bits_withSeed(text.data, text.len, shared->hash_key);
@@ -110,9 +109,6 @@ void resp_pubsub_leave(struct resp_conn *conn)
     }
 }
 
-/* ---- commands ---- */
-
-/* "subscribe", the channel, and the number of subscriptions. */
 static void confirm(struct resp_conn *conn, const char *what, struct slice text, bool is_none)
 {
     struct resp_writer w = resp_conn_writer(conn);
@@ -230,9 +226,7 @@ void resp_pubsub(struct resp_conn *conn, const struct slice *args, uint32_t coun
     }
 }
 
-/* ---- messages ---- */
-
-/* Writes the complete message, or drops a subscriber that does not keep up. */
+/* The complete message, or drops a slow subscriber. */
 static void push(struct subscription *sub, bool is_pattern, struct slice channel,
                  struct slice message)
 {

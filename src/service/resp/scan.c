@@ -1,5 +1,5 @@
-/* SCAN and DBSIZE, over the paged list of names (S9.2): locks first, then counters. The cursor is
- * that of the list, with one more bit that selects locks or counters. */
+/* SCAN and DBSIZE, over the paged list of names (S9.2): locks, then counters. One more bit of the
+ * cursor selects which. */
 #include "service/resp/conn.h"
 
 #include <inttypes.h>
@@ -94,7 +94,6 @@ static const char *read_options(const struct slice *args, uint32_t count, struct
     return NULL;
 }
 
-/* The literal prefix of the pattern. */
 static struct slice prefix_of(struct slice match)
 {
     size_t len = 0;
@@ -151,7 +150,7 @@ void key_scan(struct keyspace *k, const struct slice *args, uint32_t count,
     }
 }
 
-/* Counts names that are held, have waiters or have a lock-delay, like `holdfast ls`. */
+/* Names held, with waiters or with a lock-delay, like `holdfast ls`. */
 void key_dbsize(struct keyspace *k, const struct slice *args, uint32_t count,
                 const struct key_sink *to)
 {

@@ -1,15 +1,13 @@
-/* EVAL, EVALSHA, SCRIPT: client scripts, executed by src/script/. A script's redis.call is a
- * command over the keyspace of the run. So its reads and changes become one `transact`, and the
- * script runs again from the beginning after a conflict (transact.c).
+/* EVAL, EVALSHA, SCRIPT, executed by src/script/. redis.call is a command over the run's keyspace:
+ * reads and changes become one `transact`, and a conflict runs the script again (transact.c).
  *
- * Scripts are stored only on the node that received them. Another node answers EVALSHA with
- * NOSCRIPT; the client then sends the text, as it does after a restart of Redis. */
+ * Only the node that received a script stores it. Others answer EVALSHA with NOSCRIPT; the client
+ * then sends the text. */
 #include "service/resp/conn.h"
 
 #include "script/script.h"
 #include "service/resp/number.h"
 
-/* Created with the first script. */
 static struct script_engine *scripts(struct service *s)
 {
     if (s->resp->scripts == NULL) {
@@ -44,8 +42,6 @@ void resp_script_stats(const struct service *s, struct service_stats *out)
     out->resp_stopped = engine == NULL ? 0 : script_stops(engine);
 }
 
-/* ---- a run ---- */
-
 static void call_command(void *ctx, const struct slice *args, uint32_t count, bool is_read_only,
                          struct resp_writer *out)
 {
@@ -58,8 +54,7 @@ static void call_command(void *ctx, const struct slice *args, uint32_t count, bo
     keyspace_call(ctx, args, count, &sink);
 }
 
-/* Parses "numkeys key... arg..." from the third word on. False: invalid; the error was sent to
- * `to`. */
+/* "numkeys key... arg..." from the third word on. False: the error was sent. */
 static bool read_call(const struct slice *args, uint32_t count, struct script_call *call,
                       const struct key_sink *to)
 {
@@ -80,7 +75,7 @@ static bool read_call(const struct slice *args, uint32_t count, struct script_ca
     return false;
 }
 
-/* State of the run before the script. In MULTI, other commands may come before the script. */
+/* State before the script; in MULTI other commands may precede it. */
 struct before {
     uint32_t count;
     uint32_t message_count;
@@ -102,8 +97,7 @@ static bool save(struct keyspace *k, struct before *before, const struct key_sin
     return true;
 }
 
-/* Discards the changes of a failed script. Keys it read are still checked, since they may have
- * caused the error. */
+/* Keys that the failed script read are still checked: they may have caused the error. */
 static void restore(struct keyspace *k, const struct before *before)
 {
     keyspace_cancel(k);
@@ -120,8 +114,7 @@ static void restore(struct keyspace *k, const struct before *before)
     }
 }
 
-/* EVAL, EVALSHA and their _RO variants. Only clients call them, so the sink belongs to a
- * connection. */
+/* EVAL, EVALSHA and their _RO variants. Only clients call them: the sink is a connection's. */
 void key_eval(struct keyspace *k, const struct slice *args, uint32_t count,
               const struct key_sink *to)
 {
@@ -151,8 +144,6 @@ void key_eval(struct keyspace *k, const struct slice *args, uint32_t count,
         restore(k, &before);
     }
 }
-
-/* ---- SCRIPT ---- */
 
 static void script_help(struct resp_conn *conn)
 {

@@ -1,6 +1,6 @@
-/* SET and its variants, all of which are do_set with other options. SET with NX acquires a lock; acquire.c submits it as an acquire where only
- * the lock decides the reply. SET without NX changes the value of a lock that the caller owns, or
- * acquires a free one. */
+/* SET and its variants: do_set with other options. NX acquires a lock; acquire.c submits it as an
+ * acquire where only the lock decides the reply. Without NX, SET changes the value of the caller's
+ * lock, or acquires a free one. */
 #include "service/resp/conn.h"
 
 #include <inttypes.h>
@@ -82,7 +82,7 @@ static bool take_ttl(const struct service *s, struct set_options *o, struct slic
     return true;
 }
 
-/* Parses the options after the value. */
+/* After the value. */
 static void read_options(const struct service *s, const struct slice *args, uint32_t count,
                          struct set_options *o)
 {
@@ -121,9 +121,7 @@ bool resp_set_is_acquire(const struct service *s, const struct slice *args, uint
     return true;
 }
 
-/* ---- over a keyspace ---- */
-
-/* `old` is the key before the command; GET replies with its value in any case. */
+/* `old`: the key before the command; GET always replies with its value. */
 static void reply(const struct set_options *o, bool is_set, const struct key *old,
                   const struct key_sink *to)
 {
@@ -222,7 +220,7 @@ void key_setex(struct keyspace *k, const struct slice *args, uint32_t count,
     do_set(k, args[1], args[3], &o, to);
 }
 
-/* Whether the words after the name are pairs of valid keys and values. */
+/* Pairs of valid keys and values, after the name. */
 static bool are_pairs(const struct slice *args, uint32_t count, const struct key_sink *to)
 {
     if (count % 2 == 0) {

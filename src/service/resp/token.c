@@ -1,9 +1,7 @@
-/* Fencing tokens for Redis clients. HF.ACQUIRE replies with the token of the lock it acquires.
- * HF.TOKEN returns the token to the owner again.
+/* Fencing tokens for Redis clients. HF.ACQUIRE replies with the token; HF.TOKEN returns it again.
  *
- * A token belongs to one grant. A holder that paused past its TTL must not get the token of the
- * next grant, or the fence would accept it. So HF.TOKEN requires the value that the lock was
- * acquired with, and replies nil if the lock has another value. */
+ * A holder that paused past its TTL must not get the token of the next grant, or the fence would
+ * accept it. So HF.TOKEN requires the value of the acquire, and replies nil for another value. */
 #include "service/resp/conn.h"
 
 #include "base/text.h"
@@ -12,7 +10,7 @@
 static const char usage[] =
     "syntax error: HF.ACQUIRE key value PX milliseconds [WAIT milliseconds]";
 
-/* Parses the options after the value. Returns NULL, or a description of the error. */
+/* Returns NULL, or a description of the error. */
 static const char *read_options(const struct service *s, const struct slice *args, uint32_t count,
                                 struct resp_set *out)
 {
@@ -51,8 +49,7 @@ bool resp_token_is_acquire(const struct service *s, const struct slice *args, ui
     return read_options(s, args, count, out) == NULL;
 }
 
-/* Called only with an invalid command: a valid one is an acquire (acquire.c). Scripts and MULTI
- * refuse it. */
+/* The command is invalid: a valid one is an acquire (acquire.c). Scripts and MULTI refuse it. */
 void key_acquire(struct keyspace *k, const struct slice *args, uint32_t count,
                  const struct key_sink *to)
 {
@@ -63,12 +60,12 @@ void key_acquire(struct keyspace *k, const struct slice *args, uint32_t count,
     } else if (args[2].len > LIMIT_VALUE) {
         to->error(to->ctx, "ERR", "a value is at most 4,096 bytes");
     } else if (keyspace_key(k, args[1], to) != NULL) {
-        /* The leader changed after the command was first checked. */
+        /* The leader changed after the first check. */
         to->error(to->ctx, "TRYAGAIN", "the leader has just changed; nothing was done");
     }
 }
 
-/* An owner presents the value; for a hash one of its fields, as Redisson does. */
+/* The value; for a hash one of its fields, as Redisson does. */
 static bool is_owner(const struct key *key, struct slice value)
 {
     return (key->kind == KEY_STRING && slice_equal(key->value, value)) ||

@@ -1,12 +1,9 @@
-/* Commands and scripts that change keys. A run reads the applied state; its reads and changes
- * become one `transact` (keyspace.h). The leader starts runs only when its last batch is applied
- * and the next one is not sealed; other nodes start them at once. After a conflict the run is
- * repeated. A follower first waits for a barrier, since its state may have been too old. */
+/* Commands and scripts that change keys (keyspace.h). The leader starts runs only when its last
+ * batch is applied and the next is not sealed, other nodes at once. A conflict repeats the run, on
+ * a follower after a barrier: its state may be too old. */
 #include <inttypes.h>
 
 #include "service/resp/conn.h"
-
-/* ---- reply sinks ---- */
 
 static void put_status(void *ctx, const char *text)
 {
@@ -55,7 +52,7 @@ struct resp_writer *resp_sink_writer(const struct key_sink *sink)
     return sink->ctx;
 }
 
-/* The state of the EFFICIENCY tier is in the leader's memory: other nodes cannot read it. */
+/* Only the leader has the state of the EFFICIENCY tier. */
 static void put_not_here(struct resp_writer *w, const struct service *s)
 {
     struct gateway_status status;
@@ -88,8 +85,6 @@ void resp_read(struct resp_conn *conn, const struct slice *args, uint32_t count)
     }
     conn->command->run(k, args, count, &sink);
 }
-
-/* ---- transactions ---- */
 
 void resp_transact_begin(struct resp_conn *conn)
 {
@@ -201,10 +196,10 @@ static void run(struct resp_conn *conn)
         return;
     }
     if (!k->is_script && buffer_bytes(&conn->reply).data[0] == '-') {
-        keyspace_cancel(k); /* a command does all or nothing; a script handles this itself */
+        keyspace_cancel(k); /* all or nothing; a script handles this itself */
     }
     if (keyspace_is_busy(k)) {
-        conn->busy_index = core_index(k->core) + 1; /* no retry before the core's index has moved */
+        conn->busy_index = core_index(k->core) + 1; /* no retry before the core's index moves */
         list_append(&resp_shared(conn)->pending, &conn->pending);
         return;
     }
@@ -249,7 +244,7 @@ void service_transact(struct service *s)
     for (struct list *link = list_take(&pending); link != NULL; link = list_take(&pending)) {
         struct resp_conn *conn = LIST_OBJECT(link, struct resp_conn, pending);
         if (conn->give_up_ms <= now_ms && !may_run) {
-            answer_error(conn, HF_UNAVAILABLE); /* a batch is in flight and has no majority */
+            answer_error(conn, HF_UNAVAILABLE); /* the batch in flight has no majority */
         } else if (conn->give_up_ms <= now_ms) {
             answer_try_again(conn);
         } else if (!may_run || conn->busy_index == index + 1) {
@@ -258,7 +253,7 @@ void service_transact(struct service *s)
             s->source = conn->source;
             conn->awaited = pending_barrier(s, on_barrier, conn);
         } else if (resp_script_turn_is_over(s, before)) {
-            shared->is_behind = true; /* give the loop time for messages to other nodes */
+            shared->is_behind = true; /* the loop needs time for messages to other nodes */
             list_append(&shared->pending, &conn->pending);
         } else {
             s->source = conn->source;
