@@ -86,7 +86,7 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     X(RENEW, renew, 1)                                                                    \
     X(PROCLAIM, proclaim, 1) /* an election's leader changes its value */                 \
     X(FORCE_UNLOCK, force_unlock, 1)                                                      \
-    X(REVOKE, revoke, 1)           /* asks the holders to release by a deadline */        \
+    X(REVOKE, revoke, 1)           /* requests a release by a deadline */                 \
     X(FENCE_CHECK, fence_check, 1) /* S11 */                                              \
     X(TRANSACT, transact, 2)       /* compares and changes keys, all or nothing (S13) */  \
     X(NOTE, note, 2) /* operator action in the tier without a log, for the audit trail */ \

@@ -43,8 +43,8 @@ enum event_type {
 
 FIELD_NUMBER_TYPE(event_type, enum event_type)
 
-/* The fields of an event, in the order in which nodes send them. Role ALL: watchers may see it (S4.4);
- * NODE: only nodes.
+/* The fields of an event, in the order of sending. Role ALL: watchers may see it (S4.4); NODE: only
+ * nodes.
  *
  * tier                enum tier; 0 from the core (S10)
  * index, ordinal      the log entry, and the number within it, from 0

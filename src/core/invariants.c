@@ -1,5 +1,5 @@
-/* The numbered invariants, with the promise that each guards. They hold between any two commands, and
- * in a restored snapshot.
+/* The numbered invariants, with the promise that each guards. They hold between any two commands,
+ * and in a restored snapshot.
  *
  *   I1   S3.2        Numbers are below 2^53, the counter below 2^43, the epoch not above it; the
  *                    version exists.

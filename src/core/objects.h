@@ -1,7 +1,7 @@
 /* The objects of the state, for the files of core/ only; a part of core/state.h.
  *
- * They are in one pool and refer to each other by 32-bit references. Rare fields are in side objects
- * (`detail`, `extra`).
+ * They are in one pool and refer to each other by 32-bit references. Rare fields are in side
+ * objects (`detail`, `extra`).
  *
  *   session ──holds──▶ grant ◀──holders── lock ──queue──▶ place ◀── waiter ◀──waits── session
  *

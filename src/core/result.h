@@ -127,7 +127,7 @@ struct cycle_step {
  * slot                    of a semaphore grant (S11)
  * depth                   how often the owner holds it
  * queue_position          from 1; LIMIT_POSITION + 1: further back
- * count                   holders forced out or asked to release. Keep-alive: sessions reported.
+ * count                   holders forced out or requested to release. Keep-alive: sessions.
  *                         transact: effects applied. ADVANCE: rise of C
  * more                    force-unlock: call again for the rest (S2.1)
  * holder                  the first of `holders`, if has_holder

@@ -5,16 +5,17 @@
  *   an end record, which counts those before it
  *   the XXH3 checksum (8 bytes, little-endian) of everything before
  *
- * The types are in the order of their numbers, the records of a type in the order of a ring of the
- * state. A session is followed by what it owns: replies, grants (a multi-lock's first part, then the
- * others), waiters. Nothing depends on hash tables, the heap or the pool: a state has exactly one
- * form, everywhere and after reading and writing it again.
+ * The types are in the order of their numbers, the records of a type in the order of a ring of
+ * the state. A session is followed by what it owns: replies, grants (a multi-lock's first part,
+ * then the others), waiters. Nothing depends on hash tables, the heap or the pool: a state has
+ * exactly one form, everywhere and after reading and writing it again.
  *
- * The format follows from the version of the state: every member that supports the version can read
- * it. Format 4 is of version 5: its heads are wider (snapshot_record.h). Format 3 is of version 4.
- * Format 2 is of versions 2 and 3: no deadlines of counters, no node of a stream, no DRAWN_REQUEST
- * or OPERATOR_REQUEST; its end record has the number of the first of them. Format 1 is of version 1:
- * also no counters and transactions, with a lower end record; the state record has one field less. */
+ * The format follows from the version of the state: every member that supports the version can
+ * read it. Format 4 is of version 5: its heads are wider (snapshot_record.h). Format 3 is of
+ * version 4. Format 2 is of versions 2 and 3: no deadlines of counters, no node of a stream, no
+ * DRAWN_REQUEST or OPERATOR_REQUEST; its end record has the number of the first of them. Format
+ * 1 is of version 1: also no counters and transactions, with a lower end record; the state
+ * record has one field less. */
 #ifndef HOLDFAST_CORE_SNAPSHOT_FORMAT_H
 #define HOLDFAST_CORE_SNAPSHOT_FORMAT_H
 

@@ -1,5 +1,5 @@
-/* Writes the canonical snapshot in a forked child: allocates nothing, changes nothing, and passes the
- * bytes to the sink in pieces.
+/* Writes the canonical snapshot in a forked child: allocates nothing, changes nothing, and passes
+ * the bytes to the sink in pieces.
  *
  * It writes exactly what a later output depends on. By object of core/state.h:
  *

@@ -1,5 +1,5 @@
-/* Transactions (S13): compare and apply. A node runs a Redis command (other than a plain SET NX) or a
- * script against applied state, and records the versions of the keys it read and the effects.
+/* Transactions (S13): compare and apply. A node runs a Redis command (other than a plain SET NX) or
+ * a script against applied state, and records the versions of the keys it read and the effects.
  *
  *   look up the id ─▶ the checks ─▶ what each effect needs ─▶ the effects, in order
  *                        │ conflict         │ refused            (nothing can fail any more)
