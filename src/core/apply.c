@@ -183,7 +183,7 @@ static void lookups_of(const struct core *c, const struct command *cmd, struct l
     out->lease = out->has_lease ? hash_id(c, lease) : 0;
 }
 
-/* gcc treats a function that only prefetches as free of effects and drops it. */
+/* Always inlined: gcc treats a function that only prefetches as free of effects and drops it. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 ALWAYS_INLINE void fetch_bucket(const struct table *t, uint32_t hash)

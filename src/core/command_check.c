@@ -177,7 +177,7 @@ static enum hf_error check_fence_reset(const struct command_fence_reset *f)
     return check_operator(f->resource, f->actor, f->reason);
 }
 
-/* It has its own id and no session. */
+/* A transaction has its own id and no session. */
 static enum hf_error check_transact(const struct command *c)
 {
     hf_assert(c->type == COMMAND_TRANSACT);

@@ -14,9 +14,9 @@ struct deadlock_search {
     struct core *c;
     uint32_t edges;
     uint32_t visits;
-    uint32_t known; /* [0]: owner of the request */
+    uint32_t known; /* owners; [0] is the request's */
     bool exhausted;
-    bool closed; /* owners[last] waits for owners[0] at `via` */
+    bool closed; /* a cycle: owners[last] waits for owners[0] at `via` */
     uint32_t last;
     struct slice via;
     struct owner owners[LIMIT_DEADLOCK_EDGES + 1];
@@ -173,7 +173,7 @@ bool deadlock_would_close(struct core *c, ref session, struct slice owner, const
     w.owners[0] = (struct owner){.session = session, .name = owner};
     if (!holds_something(&w, session, owner)) {
         out->deadlock_unchecked = w.exhausted;
-        return false; /* no owner waits for it */
+        return false; /* it holds nothing: no owner waits for it */
     }
     for (uint32_t i = 0; i < count && !w.exhausted; i++) {
         if (locks[i] != 0) {

@@ -194,7 +194,7 @@ static enum hf_error effect_check(const struct effect *e)
     return e->value.len <= LIMIT_VALUE ? HF_OK : HF_INVALID_METADATA;
 }
 
-/* For duplicates. */
+/* Keys and lease ids so far, to find duplicates. */
 struct seen {
     uint32_t names;
     uint32_t leases;

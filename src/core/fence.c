@@ -49,8 +49,8 @@ ref fence_add(struct core *c, uint32_t tenant, struct slice name, uint32_t slot,
 }
 
 /* No token above this bound can have been issued. C · 1024 is the newest of the log. The tier
- * without a log takes at most 1,023 tokens of a C that the log reached before (S3.1, decision 22).
- * The log does not record which, so some below the bound are issued later or never. */
+ * without a log takes tokens of a C that the log reached before, at most 1,023 more (S3.1, decision
+ * 22). The log does not record which, so some below the bound are issued later or never. */
 uint64_t fence_issued_bound(const struct core *c)
 {
     return c->counter * TOKEN_SCALE + (TOKEN_SCALE - 1);

@@ -22,7 +22,7 @@
  *   I15              The woken names are those in the ring of the woken.
  *   I16  S4          Sessions are found by id; what they hold and wait for points back, is in
  *                    order, and is counted, at most 10,000.
- *   I17  S4.3        A private session has exactly one grant or one waiter.
+ *   I17  S4.3        A private session has exactly one grant or one waiter, and nothing else.
  *   I18  S4.4        Lease ids of real sessions are found; no id names two objects.
  *   I19  S6.2        The parts of a multi-lock refer to each other, are in canonical order, and
  *                    only the first has a TTL, a request, a timer and data.
@@ -41,7 +41,7 @@
  *   I27  S11         Fence marks are found, are in the heap by their token, at most 65,536, not
  *                    below the floor; there is no floor before they are full, and since version 4
  *                    none above the issued tokens.
- *   I28              Audit records are numbered without a gap, are found, at most 10,000.
+ *   I28              Audit records are numbered without a gap up to the newest, found, at most 10,000.
  *   I29              The counts of grants and waiters are correct.
  *   I30  S1.1        No start time is in the future.
  *   I31  S13.5       Counters are found, at most 10,000, none with the name of a lock. One with a

@@ -1,5 +1,6 @@
-/* Names: a lock exists only while it is held, waited for or delayed (S3). A lock with an `extra` is
- * freed only after the command has served the woken names: no reference to it dangles. */
+/* Names: a lock exists only while it is held, waited for or delayed (S3: free names take no
+ * memory). A lock with an `extra` is freed only after the command has served the woken names: no
+ * reference to it dangles. */
 #include "core/state.h"
 
 struct slice lock_name(const struct lock *l)

@@ -51,7 +51,7 @@ void core_set_attachments(struct core *c, uint64_t last)
     c->attachment = last;
 }
 
-/* session_for, read-only. */
+/* As session_for, read-only. */
 static enum hf_error find_alive(const struct core *c, const struct core *from, uint32_t tenant,
                                 struct id id, const struct session **out)
 {
@@ -95,7 +95,7 @@ enum hf_error core_mirror_session(struct core *c, const struct core *from, uint3
     }
     struct session *s = session_at(c, obj);
     if (s->is_private) {
-        return HF_REQUEST_ID_REUSED; /* it is a lease id */
+        return HF_REQUEST_ID_REUSED; /* in use as a lease id */
     }
     const struct session_extra *extra = session_extra_get(from, there);
     uint64_t lingers_until_ms = extra == NULL ? 0 : extra->lingers_until_ms;

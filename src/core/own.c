@@ -123,7 +123,7 @@ void find_own(struct core *c, const struct acquire_request *req, struct own *own
     *own = (struct own){0, 0, 0};
     hf_assert(req->count >= 1);
     if (req->session == 0) {
-        return; /* new, because private */
+        return; /* a private session is new */
     }
     if (req->count > 1) {
         find_own_of_many(c, req, own);

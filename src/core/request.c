@@ -52,7 +52,7 @@ uint32_t request_make_hash(const struct core *ctx, const struct request *r)
     return key_hash(ctx, r->tenant, r->type, r->session, request_scope(r), request_id(r));
 }
 
-/* Without a session. */
+/* The scope of an id without a session. */
 static struct slice scope_of(const struct command *cmd)
 {
     switch (cmd->type) {
@@ -133,7 +133,7 @@ ref request_find(const struct core *c, const struct request_key *key)
     enum done_kind place = request_place(c, request_kind(key->type, key->id));
     ref done = find_done(c, place, key);
     if (done == 0 && place != DONE_OF_CLIENTS && c->strays > 0) {
-        done = find_done(c, DONE_OF_CLIENTS, key); /* before version 4 */
+        done = find_done(c, DONE_OF_CLIENTS, key); /* remembered before version 4 */
     }
     return done;
 }
@@ -247,7 +247,7 @@ enum hf_error request_look(struct core *c, const struct command *cmd, ref sessio
     return HF_OK;
 }
 
-/* find_by_seq without steps. */
+/* As find_by_seq, without counting steps. */
 static bool has_seq(const struct core *c, struct id id, uint64_t seq)
 {
     ref session = session_find(c, id);
@@ -362,7 +362,7 @@ void request_hold(struct core *c, ref request, ref grant)
     grant_detail_make(c, grant)->request = request;
 }
 
-/* From the memory `where`. */
+/* Removes it from the memory `where`. */
 static void forget_done(struct core *c, enum done_kind where, ref request)
 {
     const struct request *r = request_at(c, request);

@@ -50,7 +50,7 @@ uint64_t session_deadline(const struct core *c, const struct session *s)
         deadline = x->lingers_until_ms;
     }
     if (deadline <= c->now_ms && session_is_mirrored(c, s)) {
-        deadline = c->now_ms + 1; /* the other core ends it first */
+        deadline = c->now_ms + 1; /* only after the other core has ended it */
     }
     return deadline;
 }
@@ -136,8 +136,8 @@ static void announce(struct core *c, enum event_type type, const struct session 
                                   .parts = 1});
 }
 
-/* Waiters first: no lock of the session is granted to itself. A private session is removed with its
- * only waiter or grant. */
+/* Waiters first: no lock of the session is granted to the session itself. A private session is
+ * removed with its only waiter or grant. */
 void session_end(struct core *c, ref obj, enum ended how)
 {
     struct session *s = session_at(c, obj);
@@ -297,7 +297,7 @@ void apply_stream_through(struct core *c, const struct command *cmd, struct resu
     stream_begin(c, cmd, cmd->stream_through.node, out);
 }
 
-/* If the stream is up, its node announces it again. */
+/* To the node of the stream, which announces it again if it is up. */
 static void announce_lingers(struct core *c, const struct session *s, const struct session_extra *x)
 {
     if (c->version >= 4) {

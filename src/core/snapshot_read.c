@@ -5,7 +5,8 @@
  *                 ▲          │
  *                 └──────────┘
  *
- * A record within one piece is read in place; one that spans pieces is collected first. */
+ * A record within one piece is read in place; one that spans pieces is collected first. At most one
+ * record is buffered. */
 #include "core/snapshot.h"
 
 #include "core/snapshot_build.h"
@@ -23,7 +24,7 @@ struct snapshot_reader {
     enum stage stage;
     enum hf_error error;
     struct snapshot_problem problem;
-    size_t need; /* bytes */
+    size_t need; /* bytes that the stage needs */
     size_t have; /* of them, in `piece` */
     uint64_t checksum;
     /* It needs a larger alignment than memory guarantees. */

@@ -114,7 +114,7 @@ void sweep(struct core *c)
         uint64_t due = due_ms(c, obj);
         hf_assert(due >= heap_min_at(&c->timers));
         if (due > heap_min_at(&c->timers)) {
-            timer_set(c, obj, due); /* the deadline was moved */
+            timer_set(c, obj, due); /* the deadline was moved: correct it */
         } else if (!end_due(c, obj, &b)) {
             c->backlog = true;
             break;

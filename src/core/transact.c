@@ -122,7 +122,7 @@ static bool can_put(struct core *c, const struct command *cmd, const struct effe
     case KEY_RESERVED:
         break;
     }
-    if (e->ttl_ms == 0) { /* a present key's */
+    if (e->ttl_ms == 0) { /* valid only for a present key */
         refuse(out, REASON_CONFLICT, e->name);
         return false;
     }
@@ -387,8 +387,8 @@ static void do_all(struct core *c, const struct command *cmd, struct result *out
     }
 }
 
-/* Exactly once. In the memory of clients' request ids (S8.3), script traffic would displace those
- * ids within seconds. */
+/* Exactly once, in a memory of its own: in that of request ids (S8.3), script traffic would
+ * displace those ids within seconds. */
 
 const struct done_transact *transact_find(const struct core *c, struct id id)
 {

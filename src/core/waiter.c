@@ -35,7 +35,7 @@ bool waiter_is_detached(const struct core *c, const struct waiter *w)
     return leaves_at_ms(c, w) != UINT64_MAX;
 }
 
-/* For the waiter itself; sessions and lists of gone nodes have their own timers. */
+/* When the sweep visits the waiter; sessions and lists of gone nodes have their own timers. */
 uint64_t waiter_due_ms(const struct core *c, const struct waiter *w)
 {
     (void)c;
@@ -131,7 +131,7 @@ static void node_waiters_part(struct core *c, ref waiter)
     node_waiters_drop_if_empty(c, obj);
 }
 
-/* One waiter of a detached list. */
+/* Advances the walk over a detached list by one waiter. */
 void node_waiters_revisit_next(struct core *c, ref obj)
 {
     struct node_waiters *node_waiters = node_waiters_at(c, obj);

@@ -77,7 +77,7 @@ static bool wake_one(struct core *c, ref lock, uint32_t *budget)
                 return ready == NOT_READY;
             }
         }
-        if (core_tokens_left(c) == 0) { /* it stays first */
+        if (core_tokens_left(c) == 0) { /* it stays first in its queue */
             *budget = 0;
             return false;
         }
