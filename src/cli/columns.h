@@ -1,12 +1,5 @@
-/* A text table: columns as wide as their contents, colour only on a terminal. The first row is the
- * heading.
- *
- *     struct columns t;
- *     columns_init(&t, 3);
- *     columns_text(&t, "NAME");  columns_text(&t, "HOLDER");  columns_text(&t, "SINCE");
- *     ... one call per cell, row by row ...
- *     columns_print(&t, stdout);
- *     columns_close(&t); */
+/* A text table: columns as wide as their contents, colour only on a terminal. After columns_init,
+ * one call per cell, row by row; the first row is the heading. */
 #ifndef HOLDFAST_CLI_COLUMNS_H
 #define HOLDFAST_CLI_COLUMNS_H
 

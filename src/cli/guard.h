@@ -49,7 +49,7 @@ enum guard_word {
     /* from the wrapper */
     GUARD_START = 1, /* deadline_ms, token: run the command; value 1: with the terminal */
     GUARD_DEADLINE,  /* deadline_ms: confirmed until then */
-    GUARD_STOP,      /* lock lost: end the command by deadline_ms (0: as before) */
+    GUARD_STOP,      /* lock lost: end the command now, by deadline_ms (0: as before) */
     GUARD_SIGNAL,    /* value: signal for the command's process group */
     GUARD_RESUME,    /* the shell continued the job; value 1: with the terminal */
     /* from the guard */
@@ -70,7 +70,6 @@ struct guard_message {
     uint64_t token;
 };
 
-/* Shared by all three processes. */
 struct guard_shared {
     _Atomic(int64_t) deadline_ms; /* set by the wrapper; 0: not started */
     _Atomic(pid_t) guard;         /* set by the standby */
@@ -80,11 +79,11 @@ struct guard_shared {
 struct guard_cgroup;
 
 struct guard_plan {
-    const char *path; /* of the program */
+    const char *path;
     char *const *arguments;
-    const char *lock;            /* HOLDFAST_LOCK */
-    int terminal;                /* job control, or -1 */
-    const sigset_t *mask;        /* of the command */
+    const char *lock; /* HOLDFAST_LOCK */
+    int terminal;     /* job control, or -1 */
+    const sigset_t *mask;
     int64_t term_ms;             /* TERM to KILL */
     int64_t kill_ms;             /* KILL to deadline */
     struct guard_cgroup *cgroup; /* or NULL */

@@ -20,7 +20,7 @@
 struct wrap_options {
     const char *what;  /* for messages: "billing/close" */
     const char *names; /* HOLDFAST_LOCK */
-    const char *first; /* first name */
+    const char *first;
     const char *endpoints;
     uint64_t timeout_ms;
     uint64_t ttl_ms;
@@ -34,7 +34,7 @@ struct wrap_options {
 
 struct wrap {
     const struct wrap_options *o;
-    struct program *program; /* NULL: no command */
+    struct program *program; /* or NULL */
     struct guard_plan plan;
     struct guard guard;
     struct guard_cgroup cgroup;
@@ -47,16 +47,16 @@ struct wrap {
     bool is_answered;
     int error; /* of the answer */
     char refusal[512];
-    bool knows_holder; /* `refusal` names the holder */
-    int caught;        /* signal before or without a command; 0: none */
+    bool knows_holder;
+    int caught; /* signal before or without a command; 0: none */
 
-    bool has_started; /* GUARD_START was sent */
+    bool has_started;
     pid_t child;
     bool is_over;
     int child_status; /* of waitpid */
     int run_error;    /* errno if it could not be run */
     bool is_lost;
-    bool was_notified;   /* the guard was notified of the loss */
+    bool was_notified;   /* the guard has a message about the loss */
     bool lost_guard;     /* guard or standby was killed */
     char loss[64];       /* "forced", "unconfirmed", ... */
     char words[256];     /* operator's reason, or empty */

@@ -32,11 +32,9 @@ enum {
     ID_TEXT = 40,    /* session and lease ids: 32 hex digits, spare bytes */
     OWNER_TEXT = 24, /* "h" and a number */
     REQUEST_ID_TEXT = LIMIT_REQUEST_ID + 1,
-    WHY_TEXT = 64,    /* reason of a loss */
-    WORDS_TEXT = 256, /* operator's text */
+    WHY_TEXT = 64, /* reason of a loss */
+    WORDS_TEXT = 256,
 };
-
-/* ---- locks ---- */
 
 enum lock_state {
     LOCK_REQUESTED, /* acquire pending */
@@ -75,8 +73,6 @@ struct hf_lock {
     hf_event_fn on_event;
     void *arg;
 };
-
-/* ---- calls ---- */
 
 enum call_kind {
     CALL_READY, /* waits for the session; sends nothing */
@@ -122,13 +118,13 @@ struct client_call {
     unsigned attempts;
     bool needs_session;
     bool is_long;            /* may wait at the service: not on the streams of short calls */
-    bool maybe_done;         /* an attempt had no answer */
+    bool maybe_done;         /* no answer to an attempt */
     bool is_withdrawn;       /* ACQUIRE: to be removed from the queue */
     bool is_heard;           /* OBSERVE: this stream has received a message */
     bool is_check;           /* of a lock, by the engine */
     bool sets_ttl;           /* RENEW: sent, may change the TTL of `lock` */
     uint64_t session_number; /* in which it was sent; 0: not sent */
-    char text[ERROR_TEXT];   /* last error */
+    char text[ERROR_TEXT];
 };
 
 /* ---- notifications, in the order of the events ---- */
@@ -151,7 +147,7 @@ struct notification_event {
 
 /* The public hf_call. Exists until its end is delivered. */
 struct hf_call {
-    struct notification notification; /* NOTIFICATION_DONE */
+    struct notification notification;
     struct hf_client *client;
     struct client_call *call; /* NULL: it has ended */
     bool is_done;
@@ -177,8 +173,6 @@ struct notification_leader {
     char value[LIMIT_VALUE + 1];
 };
 
-/* ---- the session ---- */
-
 enum { SESSION_KEEPALIVES = 16 }; /* unanswered ones that are recorded */
 
 struct keepalive {
@@ -187,9 +181,9 @@ struct keepalive {
 };
 
 struct client_session {
-    struct rpc rpc; /* its stream */
-    bool is_open;   /* `id` is not lost */
-    bool is_heard;  /* this stream has its first answer */
+    struct rpc rpc;
+    bool is_open;  /* `id` is not lost */
+    bool is_heard; /* this stream has its first answer */
     bool in_jeopardy;
     uint64_t number; /* rises with each session */
     char id[ID_TEXT];
@@ -210,8 +204,6 @@ struct client_session {
     bool is_closing;
     bool is_close_sent;
 };
-
-/* ---- the engine ---- */
 
 struct client_engine_options {
     char client_id[LIMIT_CLIENT + 1];
@@ -281,7 +273,6 @@ void client_engine_close(struct client_engine *e);
 
 /* Does what is due and sends what can be sent; the functions below end with it. */
 void client_engine_go(struct client_engine *e, int64_t now_ms);
-/* When client_engine_go is due. */
 int64_t client_engine_next_ms(const struct client_engine *e);
 
 /* Events of a link's socket: connected (`peer`: its numeric address), broken or not connected,

@@ -69,19 +69,19 @@ struct id ids_at(const struct ids *ids, uint32_t i);
 
 /* Symbol, name, first version of the state. */
 #define COMMAND_LIST(X)                                                                   \
-    X(LEAD, lead, 1)       /* first entry of a leader; starts an epoch (S1.3, S3.1) */    \
-    X(TICK, tick, 1)       /* lets time pass */                                           \
-    X(ADVANCE, advance, 1) /* reserves tokens (S3.1) */                                   \
-    X(UPGRADE, upgrade, 1) /* raises the version of the state */                          \
+    X(LEAD, lead, 1) /* first entry of a leader; starts an epoch (S1.3, S3.1) */          \
+    X(TICK, tick, 1)                                                                      \
+    X(ADVANCE, advance, 1) /* S3.1 */                                                     \
+    X(UPGRADE, upgrade, 1)                                                                \
     X(SESSION_OPEN, session_open, 1)                                                      \
     X(KEEPALIVE, keepalive, 1) /* of many sessions (S4.5) */                              \
     X(SESSION_CLOSE, session_close, 1)                                                    \
-    X(STREAM_UP, stream_up, 1)     /* the stream is connected (S4.6) */                   \
-    X(STREAM_DOWN, stream_down, 1) /* the stream is broken (S4.6) */                      \
-    X(ACQUIRE, acquire, 1)         /* one or several names */                             \
-    X(CANCEL, cancel, 1)           /* a waiter leaves its queue (S7.1, S7.2) */           \
-    X(DETACH, detach, 1)           /* a waiter without connection (S7.3) */               \
-    X(NODE_GONE, node_gone, 1)     /* detaches all waiters of that node (S7.3) */         \
+    X(STREAM_UP, stream_up, 1)     /* S4.6 */                                             \
+    X(STREAM_DOWN, stream_down, 1) /* S4.6 */                                             \
+    X(ACQUIRE, acquire, 1)                                                                \
+    X(CANCEL, cancel, 1)       /* a waiter leaves its queue (S7.1, S7.2) */               \
+    X(DETACH, detach, 1)       /* a waiter without connection (S7.3) */                   \
+    X(NODE_GONE, node_gone, 1) /* detaches all waiters of that node (S7.3) */             \
     X(RELEASE, release, 1)                                                                \
     X(RENEW, renew, 1)                                                                    \
     X(PROCLAIM, proclaim, 1) /* an election's leader changes its value */                 \
@@ -225,8 +225,8 @@ COMMAND_LIST(X)
 
 /* Of every command. */
 #define COMMAND_COMMON_FIELDS(F)                                                         \
-    F(COMMON, 1, u32, tenant, UINT32_MAX)             /* 0 for now (S12.9) */            \
-    F(COMMON, 1, id, session, 0)                      /* zero: none */                   \
+    F(COMMON, 1, u32, tenant, UINT32_MAX) /* 0 for now (S12.9) */                        \
+    F(COMMON, 1, id, session, 0)                                                         \
     F(COMMON, 1, slice, request_id, LIMIT_REQUEST_ID) /* empty: none (S8.1) */           \
     F(COMMON, 1, u64, seq, UINT64_MAX)                /* 0: none; in a session (S8.2) */ \
     F(COMMON, 1, u64, acked_through, UINT64_MAX)

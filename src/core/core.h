@@ -25,7 +25,7 @@ struct core_options {
     uint64_t hash_key;      /* of the hash tables; affects no output (S2.2) */
     core_event_fn on_event; /* or NULL; must not call the core */
     void *event_ctx;
-    uint32_t version; /* of a new state; 0: 1, as every replicated state begins */
+    uint32_t version; /* of a new state; 0: version 1, as of every replicated state */
 };
 
 /* The caller owns it. core_free takes NULL. */
@@ -63,7 +63,7 @@ uint64_t core_epoch(const struct core *core);
 
 struct core_stats {
     uint64_t names;  /* held, waited for or delayed */
-    uint64_t grants; /* names of a multi-lock count */
+    uint64_t grants; /* counts names of a multi-lock */
     uint64_t waiters;
     uint64_t sessions; /* including private ones */
     uint64_t fence_marks;
@@ -72,7 +72,7 @@ struct core_stats {
     uint64_t counters; /* S13.5 */
     uint64_t bytes;    /* allocated from memory */
     uint64_t bytes_used;
-    uint32_t last_steps;  /* of the last command (S2.1) */
+    uint32_t last_steps;  /* S2.1 */
     uint32_t worst_steps; /* of all since core_new */
     uint32_t last_sweep_steps;
 };

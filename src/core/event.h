@@ -17,8 +17,8 @@
     X(RENEWAL_FAILED, renewal_failed)                                                       \
     X(RELEASED, released)                                                                   \
     X(EXPIRED, expired)                                                                     \
-    X(FORCED, forced)                     /* by an operator: `actor`, `text` */             \
-    X(REVOKED, revoked)                   /* its deadline passed */                         \
+    X(FORCED, forced) /* by an operator: `actor`, `text` */                                 \
+    X(REVOKED, revoked)                                                                     \
     X(LOST, lost)                         /* to the holder, see `ended` */                  \
     X(REVOKE_REQUESTED, revoke_requested) /* to the holder: release by deadline_ms */       \
     X(DELAYED, delayed)                   /* free, not granted before deadline_ms (S6.5) */ \

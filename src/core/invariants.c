@@ -41,7 +41,8 @@
  *   I27  S11         Fence marks are found, are in the heap by their token, at most 65,536, not
  *                    below the floor; there is no floor before they are full, and since version 4
  *                    none above the issued tokens.
- *   I28              Audit records are numbered without a gap up to the newest, found, at most 10,000.
+ *   I28              Audit records are numbered without a gap up to the newest, are found, and
+ *                    are at most 10,000.
  *   I29              The counts of grants and waiters are correct.
  *   I30  S1.1        No start time is in the future.
  *   I31  S13.5       Counters are found, at most 10,000, none with the name of a lock. One with a

@@ -5,8 +5,8 @@
  *
  *   a lock      the token of its first holder, how often its value was set since, its deadline.
  *               Tokens are unique: a lock released and acquired again differs. Renewals and
- *               keep-alives of other APIs change only the deadline; the same deadline again looks the
- *               same to every reader.
+ *               keep-alives of other APIs change only the deadline; the same deadline again looks
+ *               the same to every reader.
  *   a counter   the number of its last change, which rises over all counters; and a deadline that
  *               no lock can have.
  *   reserved    that it is (no token is 1), and when the delay ends. */

@@ -98,7 +98,7 @@ struct lock_extra {
 enum {
     GRANT_HAS_LEASE = 1, /* of a real session: lease id in the tail */
     GRANT_IS_KEY = 2,    /* has a value, by ACQUIRE_KEY or a transaction (S13); private session */
-    GRANT_IS_HASH = 4,   /* hash value */
+    GRANT_IS_HASH = 4,
     GRANT_KEY_FLAGS = GRANT_IS_KEY | GRANT_IS_HASH
 };
 
@@ -130,11 +130,11 @@ struct detail {
     struct carried_refs carried;
     uint32_t ttl_ms; /* 0: the session's. Multi-lock: only in the first part */
     uint32_t timer;
-    uint64_t life_ms;       /* of the grant or its last renewal */
-    uint64_t revoke_at_ms;  /* 0: none. Multi-lock: only in the first part */
-    uint64_t revoke_record; /* audit record of the revocation */
-    uint32_t changes;       /* how often the value was set again */
-    uint8_t by_token;       /* in core->tokens */
+    uint64_t life_ms;      /* of the grant or its last renewal */
+    uint64_t revoke_at_ms; /* 0: none. Multi-lock: only in the first part */
+    uint64_t revoke_record;
+    uint32_t changes; /* how often the value was set again */
+    uint8_t by_token; /* in core->tokens */
 };
 
 /* A multi-lock's grants, in canonical order; the first carries TTL and request. */
@@ -211,7 +211,7 @@ struct request {
     struct links ring; /* by seq: session's replies */
     ref target;        /* waiter or first grant; 0: none */
     uint32_t tenant;
-    uint8_t type; /* command_type */
+    uint8_t type;
     uint8_t state;
     uint8_t scope_len; /* client or actor; else the session's id */
     uint8_t id_len;    /* 0: by seq */
@@ -242,7 +242,6 @@ struct ended_grant {
     struct id lease;
 };
 
-/* Indexes of core->ended_grants. */
 enum { ENDED_BY_LEASE, ENDED_BY_TOKEN };
 
 struct ended_session {

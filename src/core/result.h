@@ -5,10 +5,10 @@
 #include "core/command.h"
 
 enum outcome {
-    OUTCOME_DONE,    /* completed; transact: all effects applied */
-    OUTCOME_GRANTED, /* acquire: held now */
-    OUTCOME_QUEUED,  /* an event reports the outcome */
-    OUTCOME_REFUSED  /* an answer with a `reason`, not an error */
+    OUTCOME_DONE, /* completed; transact: all effects applied */
+    OUTCOME_GRANTED,
+    OUTCOME_QUEUED, /* an event reports the outcome */
+    OUTCOME_REFUSED /* an answer with a `reason`, not an error */
 };
 
 /* Why something was not acquired, released or renewed. The words are interface. */
@@ -23,9 +23,9 @@ enum outcome {
     X(LIMIT_MISMATCH, "limit_mismatch")                                                \
     X(PERMITS_EXCEED_LIMIT, "permits_exceed_limit")                                    \
     X(SUPERSEDED, "superseded")                                                        \
-    X(CANCELLED, "cancelled")         /* waiter withdrawn */                           \
-    X(DETACHED, "detached")           /* connection not restored in time (S7.3) */     \
-    X(SESSION_ENDED, "session_ended") /* with the wait's session */                    \
+    X(CANCELLED, "cancelled")                                                          \
+    X(DETACHED, "detached") /* connection not restored in time (S7.3) */               \
+    X(SESSION_ENDED, "session_ended")                                                  \
     X(NOT_OWNER, "not_owner")                                                          \
     X(ALREADY_RELEASED, "already_released")                                            \
     X(EXPIRED, "expired")                                                              \
@@ -52,7 +52,7 @@ enum reason {
     X(SESSION_EXPIRED, "session_expired")                            \
     X(FORCED, "forced")                                              \
     X(REVOKED, "revoked")                                            \
-    X(RECOVERED, "recovered") /* of a lost majority (S3.3) */
+    X(RECOVERED, "recovered") /* after a lost majority (S3.3) */
 
 enum ended {
 #define X(symbol, word) ENDED_##symbol,

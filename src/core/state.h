@@ -30,7 +30,7 @@ struct core {
     uint64_t ticket;     /* of the last waiter */
     uint64_t attachment; /* last number given to a connection of a waiter or a session */
     uint64_t node_waiters_number;
-    uint64_t audit_number; /* last record */
+    uint64_t audit_number;
     uint64_t fence_floor;
     uint64_t fence_rejections;
     uint64_t counter_change; /* last change of any counter (S13.5) */
@@ -40,7 +40,7 @@ struct core {
      * which is skipped. */
     uint64_t token_next;
     uint64_t token_end;
-    bool is_taking_back; /* in core_take_back */
+    bool is_taking_back;
 
     struct pool pool;
     struct table locks;

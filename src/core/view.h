@@ -81,7 +81,7 @@ struct lock_view {
 
 /* Only those of the tier EFFICIENCY are sent; they have no stream. */
 struct session_view {
-    uint32_t tier; /* as above */
+    uint32_t tier;
     SESSION_VIEW_FIELDS(FIELD_MEMBER)
     bool lingers;    /* stream broken, linger time runs (S4.6) */
     uint64_t stream; /* number of its latest; 0: none */
@@ -90,7 +90,7 @@ struct session_view {
 };
 
 struct audit_view {
-    uint64_t number; /* rises by one */
+    uint64_t number;
     uint64_t index;
     uint64_t wall_ms;
     uint32_t tenant;
@@ -99,8 +99,8 @@ struct audit_view {
     struct slice resource;
     struct slice actor;
     struct slice reason;
-    struct slice trace;  /* of the first holder affected */
-    uint32_t count;      /* holders affected */
+    struct slice trace; /* of the first holder affected */
+    uint32_t count;
     bool is_fence_reset; /* then these are set, of resource and slot: */
     uint32_t slot;
     uint64_t mark_before;
@@ -119,7 +119,7 @@ bool view_holders_and_waiters(const struct core *core, uint32_t tenant, struct s
                               uint32_t max, view_grant_fn on_grant, view_waiter_fn on_waiter,
                               void *ctx);
 
-/* The type of a name as a Redis key (S13). */
+/* A name as a Redis key (S13). */
 enum key_kind {
     KEY_ABSENT,
     KEY_STRING,  /* lock with a value: by ACQUIRE_KEY, or EFFECT_PUT */
