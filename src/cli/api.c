@@ -77,8 +77,8 @@ static int fail_unreachable(const struct api *api)
 
 enum attempt {
     ATTEMPT_ANSWERED,
-    ATTEMPT_NOTHING_DONE, /* not connected, or 503: another endpoint may be tried */
-    ATTEMPT_UNKNOWN,      /* the request was sent, and no answer was received */
+    ATTEMPT_NOTHING_DONE, /* not connected, or 503: try another */
+    ATTEMPT_UNKNOWN,      /* sent, no answer */
 };
 
 /* Keeps the message of a 503 for api_problem. */
@@ -116,7 +116,7 @@ static enum attempt attempt(struct api *api, unsigned index, const struct cli_re
             outcome = h->status == 503 ? ATTEMPT_NOTHING_DONE : ATTEMPT_ANSWERED;
         }
     }
-    /* Keep the message of an earlier 503: it explains more than a later timeout. */
+    /* An earlier 503 explains more than a later timeout. */
     if (h->status == 503) {
         keep_refusal(api, index, h, deadline_ms);
     } else if (!api->has_said[index]) {
@@ -125,8 +125,7 @@ static enum attempt attempt(struct api *api, unsigned index, const struct cli_re
     return outcome;
 }
 
-/* The deadline of one attempt: an equal share of the time left, so that an endpoint that hangs does
- * not use all of it. */
+/* An equal share of the time left: an endpoint that hangs does not use all of it. */
 static int64_t share(int64_t deadline_ms, unsigned endpoints_left)
 {
     int64_t now_ms = clock_boot_ms();
@@ -135,8 +134,8 @@ static int64_t share(int64_t deadline_ms, unsigned endpoints_left)
     return now_ms + part_ms < deadline_ms ? now_ms + part_ms : deadline_ms;
 }
 
-/* Returns 0 if `h` has the head of an answer, else the exit code. If an endpoint answers 503, tries
- * all of them again until the deadline: an election takes less than a second. */
+/* 0: `h` has the head of an answer; else the exit code. After a 503 tries all again until the
+ * deadline: an election takes less than a second. */
 static int try_all(struct api *api, const struct cli_request *request, int64_t deadline_ms,
                    struct http *h)
 {

@@ -1,4 +1,4 @@
-/* Lists in pages (S9.2), and helpers for requests. */
+/* Lists in pages (S9.2); request helpers. */
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void keep_page(struct api_pages *pages, struct api_answer *answer, const 
     for (size_t i = 0; i < count; i++) {
         pages->items[pages->count++] = json_tree_at(array, i);
     }
-    answer->tree = NULL; /* `pages` owns it now */
+    answer->tree = NULL; /* `pages` owns it */
 }
 
 int api_pages_read(struct api *api, const char *target, const char *key, struct api_pages *pages)

@@ -1,4 +1,4 @@
-/* `holdfast audit`: the audit records, oldest first. */
+/* `holdfast audit`: audit records, oldest first. */
 #include "cli/api.h"
 #include "cli/columns.h"
 #include "cli/commands.h"

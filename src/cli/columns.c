@@ -18,7 +18,7 @@ void columns_close(struct columns *t)
     buffer_close(&t->cells);
 }
 
-/* Counts the characters of UTF-8. Wide characters count as one, so they misalign a row. */
+/* Of UTF-8. A wide character counts as one and misaligns its row. */
 static size_t count_characters(struct slice text)
 {
     size_t count = 0;
@@ -71,7 +71,7 @@ void columns_optional(struct columns *t, const char *heading)
 void columns_colour(struct columns *t, enum cli_colour colour)
 {
     hf_assert(t->cell_count > 0);
-    size_t at = t->cells.end - 1; /* the NUL of the last cell */
+    size_t at = t->cells.end - 1; /* NUL of the last cell */
     while (at > t->cells.start && t->cells.data[at - 1] > COLOUR_DIM) {
         at--;
     }

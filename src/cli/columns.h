@@ -1,13 +1,6 @@
-/* A text table: a heading, columns as wide as their contents, colour only on a terminal.
- *
- *     struct columns t;
- *     columns_init(&t, 3);
- *     columns_text(&t, "NAME");  columns_text(&t, "HOLDER");  columns_text(&t, "SINCE");
- *     ... one call per cell, row by row ...
- *     columns_print(&t, stdout);
- *     columns_close(&t);
- *
- * The first row is the heading. A column that is optional is left out if no row has text in it. */
+/* A text table: columns as wide as their contents, colour only on a terminal. After columns_init,
+ * one call per cell, row by row; the first row is the heading. An optional column is left out if no
+ * row has text in it. */
 #ifndef HOLDFAST_CLI_COLUMNS_H
 #define HOLDFAST_CLI_COLUMNS_H
 
@@ -21,7 +14,7 @@ enum cli_colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_RED, COLOUR_GREEN, COLOUR_YEL
 
 struct columns {
     unsigned count;
-    struct buffer cells; /* each: one byte of colour, the text, a NUL */
+    struct buffer cells; /* each: colour (1 byte), text, NUL */
     size_t cell_count;
     size_t width[COLUMNS_MOST]; /* in characters */
     bool is_optional[COLUMNS_MOST];
@@ -31,21 +24,21 @@ struct columns {
 void columns_init(struct columns *t, unsigned count);
 void columns_close(struct columns *t);
 
-/* Adds a cell. Control characters become '?', so that a name cannot move the cursor. */
+/* Control characters become '?': a name cannot move the cursor. */
 void columns_slice(struct columns *t, struct slice text);
 void columns_text(struct columns *t, const char *text);
 void columns_printf(struct columns *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Adds the heading of an optional column. Empty cells of it are printed as "-". */
 void columns_optional(struct columns *t, const char *heading);
-/* Sets the colour of the last cell. */
+/* Of the last cell. */
 void columns_colour(struct columns *t, enum cli_colour colour);
 
 void columns_print(struct columns *t, FILE *to);
 
-/* Whether `to` is a terminal with colours: NO_COLOR is not set and TERM is not dumb. */
+/* A terminal, NO_COLOR is not set, TERM is not dumb. */
 bool cli_has_colour(FILE *to);
-/* The escape sequences, or "" without colour. */
+/* Escape sequences; "" without colour. */
 const char *cli_colour_on(enum cli_colour colour, bool has_colour);
 const char *cli_colour_off(enum cli_colour colour, bool has_colour);
 

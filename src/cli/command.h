@@ -1,5 +1,5 @@
-/* One row for each command. Help, shell completion and dispatch use it. A new command is a file in
- * src/cli (or a module below) and a row in commands.c. */
+/* One row per command, for help, completion and dispatch. A new command is a file and a row in
+ * commands.c. */
 #ifndef HOLDFAST_CLI_COMMAND_H
 #define HOLDFAST_CLI_COMMAND_H
 
@@ -10,22 +10,21 @@
 
 struct cli_command {
     const char *name;
-    const char *summary;                     /* one line, for the list of commands */
-    const char *usage;                       /* the arguments: "NAME --reason TEXT" */
+    const char *summary;                     /* one line */
+    const char *usage;                       /* arguments: "NAME --reason TEXT" */
     const char *example;                     /* for `--help` */
-    int (*run)(int count, char **arguments); /* gets the arguments; returns the exit code */
+    int (*run)(int count, char **arguments); /* returns the exit code */
 
-    /* The flags, for help, completion and flags_read. NULL: it prints its own `--help`. */
+    /* For help, completion and flags_read. NULL: it prints its own `--help`. */
     const struct flag *options;
-    const char *about; /* description for `--help`; may be NULL */
+    const char *about; /* for `--help`; or NULL */
 };
 
-/* Returns NULL if there is no such command. */
+/* NULL: no such command. */
 const struct cli_command *cli_command_find(const char *name);
-/* In the order of the list; NULL after the last one. */
+/* In order; NULL after the last. */
 const struct cli_command *cli_command_at(unsigned index);
-/* Whether it removes locks or data of others; such a command is never suggested for an unknown
- * word. */
+/* It removes locks or data of others, and is never suggested for an unknown word. */
 bool cli_command_is_destructive(const struct cli_command *command);
 
 #endif

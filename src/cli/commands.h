@@ -1,5 +1,5 @@
-/* The functions of the commands in commands.c, one file each. Each gets the arguments after the name
- * of the command and returns the exit code. */
+/* The functions of commands.c. Each gets the arguments after the command's name and returns the
+ * exit code. */
 #ifndef HOLDFAST_CLI_COMMANDS_H
 #define HOLDFAST_CLI_COMMANDS_H
 
@@ -21,7 +21,6 @@ int member_main(int count, char **arguments);
 int top_main(int count, char **arguments);
 int snapshot_main(int count, char **arguments);
 
-/* Their flags. */
 extern const struct flag elect_options[];
 extern const struct flag lock_options[];
 extern const struct flag ls_options[];

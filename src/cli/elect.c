@@ -1,5 +1,5 @@
-/* `holdfast elect NAME [VALUE] [-- COMMAND]`: runs a command while this client is the elected leader.
- * `--listen` only prints the leader. */
+/* `holdfast elect NAME [VALUE] [-- COMMAND]`: runs a command while this client leads. `--listen`
+ * only prints the leader. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +45,7 @@ const struct flag elect_options[] = {
     FLAGS_END,
 };
 
-/* Without a command, stdout reports that this client is elected. */
+/* Without a command, stdout reports the election. */
 static void announce(const struct elect_settings *o, const char *name, uint64_t epoch)
 {
     if (o->common.json) {
@@ -111,7 +111,7 @@ int elect_main(int count, char **arguments)
     if (o.listen) {
         return elect_listen(&o.common, name, o.changes);
     }
-    words.items[words.count] = NULL; /* words moved up, so this may not be the NULL of argv */
+    words.items[words.count] = NULL; /* not always the NULL of argv: words moved up */
     if (has_command) {
         int code = program_find(&program, words.items + before);
         if (code != 0) {

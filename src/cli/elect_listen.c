@@ -1,4 +1,4 @@
-/* Follows an election, see elect_listen.h. The stream continues at another node if a node fails. */
+/* See elect_listen.h. The stream continues at another node if one fails. */
 #include "cli/elect_listen.h"
 
 #include <stdio.h>
@@ -71,7 +71,7 @@ int elect_listen(const struct cli_common *common, const char *name, uint64_t cha
             print_line(&event);
         }
         if (fflush(stdout) != 0) {
-            break; /* the reader of stdout has closed it */
+            break; /* stdout is closed */
         }
     }
     sse_close(&sse);

@@ -24,7 +24,7 @@ bool guard_start(struct guard *g, const struct guard_plan *plan)
     if (shared == MAP_FAILED) {
         return false;
     }
-    /* SOCK_SEQPACKET delivers complete messages and loses none. */
+    /* SOCK_SEQPACKET delivers whole messages and loses none. */
     int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         return false;
@@ -43,8 +43,7 @@ bool guard_start(struct guard *g, const struct guard_plan *plan)
     return true;
 }
 
-/* Stores the deadline for the standby. An earlier deadline wakes it; a later one it reads when its
- * timer expires. */
+/* For the standby. An earlier deadline wakes it; a later one it reads when its timer expires. */
 static void share_deadline(const struct guard *g, int64_t deadline_ms)
 {
     int64_t before_ms = atomic_exchange(&g->shared->deadline_ms, deadline_ms);
@@ -61,9 +60,9 @@ void guard_send(const struct guard *g, const struct guard_message *message)
          message->deadline_ms < atomic_load(&g->shared->deadline_ms))) {
         share_deadline(g, message->deadline_ms);
     }
-    /* The queue is full only if the guard is stopped, and the wrapper must not block with it. The
-     * guard then misses only later deadlines, and ends the command at the last one it received. If
-     * the guard is gone, the standby or guard_receive reports it. */
+    /* The queue is full only if the guard is stopped; the wrapper must not block with it. The guard
+     * then misses only later deadlines, and ends the command at the last one received. If it is
+     * gone, the standby or guard_receive reports it. */
     while (send(g->fd, message, sizeof(*message), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
            errno == EINTR) {
     }

@@ -1,12 +1,11 @@
-/* The guard: a small process between the wrapper (`holdfast lock`) and the command. It is the parent
- * of the command and enforces the deadline, so that the command is dead in time even if the wrapper
- * is stopped, is killed or hangs.
+/* The guard: a process between the wrapper (`holdfast lock`) and the command. It is the parent of
+ * the command and enforces the deadline, even if the wrapper is stopped, is killed or hangs.
  *
  *     wrapper ── parent of ──> standby ── parent of ──> guard ── parent of ──> command
  *        └──────────────────── socket ────────────────────┘        in its own process group
  *
- * After each confirmation the wrapper sends the guard the time until which the lock is certainly
- * held. The guard has its own timer, on CLOCK_BOOTTIME:
+ * After each confirmation the wrapper sends the time until which the lock is certainly held. The
+ * guard has its own timer, on CLOCK_BOOTTIME:
  *
  *     idle ──START──▶ running ──1──▶ ending ──2──▶ killing
  *       │                │                            │
@@ -18,14 +17,13 @@
  *     2  term_ms later, or kill_ms before the deadline, or after the death of the command
  *
  * Ending: TERM (and CONT, for stopped processes) to the process group. Killing: KILL to the group
- * and to every descendant, through the cgroup if there is one (guard_cgroup.h). The guard is a
- * sub-reaper: a process that left the group becomes its child after its parent is dead, and is
+ * and every descendant, through the cgroup if there is one (guard_cgroup.h). The guard is a
+ * sub-reaper: a process that left the group becomes its child after its parent's death, and is
  * killed then. Ending is final: a later confirmation changes nothing.
  *
- * The standby replaces a guard that cannot do its work. It kills the command and all descendants,
- * which become its children, in two cases. The guard was killed. Or half of kill_ms is left until
- * the deadline and the guard, stopped or hanging, has not ended everything. The wrapper writes the
- * deadline to shared memory, so that the standby gets it without the guard.
+ * The standby kills the command and all descendants, which become its children, if the guard was
+ * killed, or if half of kill_ms is left until the deadline and the guard, stopped or hanging, has
+ * not ended everything. It reads the deadline from memory shared with the wrapper.
  *
  *     killed                  what ends the command
  *     wrapper                 the guard, at once, with TERM first
@@ -36,8 +34,8 @@
  *     guard and standby       the kernel, and the wrapper for the descendants
  *     all three               the kernel; a descendant that left the command survives
  *
- * Guard and standby ignore every signal but KILL and STOP. Each has its own process group, so that
- * stopping a job of the shell does not stop them. They are forked before the wrapper has threads. */
+ * Guard and standby ignore every signal but KILL and STOP. Each has its own process group: stopping
+ * a job of the shell does not stop them. They are forked before the wrapper has threads. */
 #ifndef HOLDFAST_CLI_GUARD_H
 #define HOLDFAST_CLI_GUARD_H
 
@@ -49,19 +47,19 @@
 
 enum guard_word {
     /* from the wrapper */
-    GUARD_START = 1, /* deadline_ms, token: run the command; value 1: it gets the terminal */
-    GUARD_DEADLINE,  /* deadline_ms: the lock is confirmed until then */
-    GUARD_STOP,      /* the lock is lost: end the command now, by deadline_ms (0: as before) */
-    GUARD_SIGNAL,    /* value: forward this signal to the process group of the command */
-    GUARD_RESUME,    /* the shell continued the job; value 1: the job has the terminal */
+    GUARD_START = 1, /* deadline_ms, token: run the command; value 1: with the terminal */
+    GUARD_DEADLINE,  /* deadline_ms: confirmed until then */
+    GUARD_STOP,      /* lock lost: end the command now, by deadline_ms (0: as before) */
+    GUARD_SIGNAL,    /* value: signal for the command's process group */
+    GUARD_RESUME,    /* the shell continued the job; value 1: with the terminal */
     /* from the guard */
     GUARD_STARTED, /* pid */
     GUARD_NOT_RUN, /* value: errno of execve or fork */
-    GUARD_PAUSED,  /* value: the signal that stopped the command, for job control */
-    GUARD_ENDING, /* the guard ends the command: value 0: the deadline; 1: the standby was killed */
-    GUARD_EXITED, /* value: status of waitpid; pid: a process that could not be killed, or 0 */
+    GUARD_PAUSED,  /* value: signal that stopped the command, for job control */
+    GUARD_ENDING,  /* the guard ends the command: value 0: deadline; 1: standby killed */
+    GUARD_EXITED,  /* value: status of waitpid; pid: one that could not be killed, or 0 */
     /* from the standby */
-    GUARD_REPLACED, /* all are dead; pid as above; value 1: the guard missed the deadline */
+    GUARD_REPLACED, /* all dead; pid as above; value 1: the guard missed the deadline */
 };
 
 struct guard_message {
@@ -72,46 +70,45 @@ struct guard_message {
     uint64_t token;
 };
 
-/* Memory that all three processes share. */
 struct guard_shared {
-    _Atomic(int64_t) deadline_ms; /* set by the wrapper; 0: the command was not started */
+    _Atomic(int64_t) deadline_ms; /* set by the wrapper; 0: not started */
     _Atomic(pid_t) guard;         /* set by the standby */
-    _Atomic(pid_t) child;         /* set by the command itself, before execve */
+    _Atomic(pid_t) child;         /* set by the command, before execve */
 };
 
 struct guard_cgroup;
 
 struct guard_plan {
-    const char *path; /* of the program */
+    const char *path;
     char *const *arguments;
-    const char *lock;            /* for HOLDFAST_LOCK */
-    int terminal;                /* for job control, or -1 */
-    const sigset_t *mask;        /* signal mask of the command */
-    int64_t term_ms;             /* between TERM and KILL */
-    int64_t kill_ms;             /* between KILL and the deadline */
-    struct guard_cgroup *cgroup; /* for the command, or NULL */
+    const char *lock; /* HOLDFAST_LOCK */
+    int terminal;     /* job control, or -1 */
+    const sigset_t *mask;
+    int64_t term_ms;             /* TERM to KILL */
+    int64_t kill_ms;             /* KILL to deadline */
+    struct guard_cgroup *cgroup; /* or NULL */
 };
 
 struct guard {
-    int fd;   /* the socket; readable if there is a message, or both processes are gone */
-    int wake; /* an eventfd: the deadline in the shared memory is earlier now */
+    int fd;   /* socket; readable: a message, or both processes are gone */
+    int wake; /* eventfd: the shared deadline is earlier now */
     pid_t standby;
     struct guard_shared *shared;
 };
 
-/* Forks both processes. False with errno. The caller must have no other thread. */
+/* Forks both. False with errno. The caller must have no other thread. */
 bool guard_start(struct guard *g, const struct guard_plan *plan);
 void guard_send(const struct guard *g, const struct guard_message *message);
-/* Does not wait. 1: received a message; 0: none now; -1: guard and standby are gone. */
+/* Does not wait. 1: a message; 0: none; -1: guard and standby are gone. */
 int guard_receive(const struct guard *g, struct guard_message *message);
-/* Closes the socket, which ends both processes if the guard is idle, and waits for the standby.
- * Kills a standby that is stopped: the guard has ended the command, or ends it now. */
+/* Closes the socket, which ends both if the guard is idle, and waits for the standby. Kills a
+ * stopped standby: the guard has ended the command, or ends it now. */
 void guard_close(struct guard *g);
 
-/* The main function of the standby, which forks the guard. `wake` as in struct guard. */
+/* Main function of the standby, which forks the guard. `wake` as in struct guard. */
 _Noreturn void guard_standby(int fd, int wake, struct guard_shared *shared,
                              const struct guard_plan *plan);
-/* The main function of the guard. `standby` is readable if the standby is gone. */
+/* Main function of the guard. `standby` is readable if the standby is gone. */
 _Noreturn void guard_main(int fd, int standby, struct guard_shared *shared,
                           const struct guard_plan *plan);
 

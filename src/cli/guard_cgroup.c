@@ -1,4 +1,4 @@
-/* The cgroup of the command, see guard_cgroup.h. */
+/* See guard_cgroup.h. */
 #include "cli/guard_cgroup.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@
 
 enum { REMOVE_ROUNDS = 100, NAMES_TRIED = 10 };
 
-/* cgroup version 2 alone, or beside version 1. */
+/* Version 2 alone, or beside version 1. */
 static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 
 static bool has_cgroup(const struct guard_cgroup *c)
@@ -25,7 +25,7 @@ static bool has_cgroup(const struct guard_cgroup *c)
     return c != NULL && c->path[0] != '\0';
 }
 
-/* Opens a file of the cgroup or, with a shorter `path_len`, of its parent. */
+/* Of the cgroup or, with a shorter `path_len`, of its parent. */
 static int open_file(const struct guard_cgroup *c, size_t path_len, const char *name, int flags)
 {
     char path[PATH_MAX + NAME_MAX + 2];
@@ -33,9 +33,7 @@ static int open_file(const struct guard_cgroup *c, size_t path_len, const char *
     return open(path, flags | O_CLOEXEC);
 }
 
-/* ---- creating ---- */
-
-/* Writes the folder of the cgroup of this process. */
+/* The folder of this process's cgroup. */
 static bool find_own(char *out, size_t size)
 {
     char line[PATH_MAX];
@@ -63,7 +61,7 @@ static bool find_own(char *out, size_t size)
     return is_found;
 }
 
-/* Removes empty cgroups that remain after wrapper, guard and standby were killed together. */
+/* Removes empty cgroups of wrappers that were killed with guard and standby. */
 static void remove_stale(const char *parent)
 {
     DIR *folder = opendir(parent);
@@ -91,13 +89,13 @@ bool guard_cgroup_make(struct guard_cgroup *c)
     }
     remove_stale(parent);
     c->parent_len = strlen(parent);
-    /* The number after the process id tells processes of several PID namespaces apart. */
+    /* The number after the pid tells PID namespaces apart. */
     int made = -1;
     for (int i = 0; i < NAMES_TRIED && made != 0; i++) {
         (void)snprintf(c->path, sizeof(c->path), "%s/" PREFIX "%d-%d", parent, (int)getpid(), i);
         made = mkdir(c->path, 0755);
     }
-    /* Older kernels have no cgroup.kill, and a read-only mount refuses to open it. */
+    /* Older kernels have no cgroup.kill; a read-only mount refuses it. */
     if (made == 0) {
         c->kill = open_file(c, strlen(c->path), "cgroup.kill", O_WRONLY);
         if (c->kill >= 0) {
@@ -110,8 +108,6 @@ bool guard_cgroup_make(struct guard_cgroup *c)
     c->path[0] = '\0';
     return false;
 }
-
-/* ---- using ---- */
 
 static bool write_text(int fd, const char *text)
 {
@@ -137,7 +133,7 @@ void guard_cgroup_kill(const struct guard_cgroup *c)
     }
 }
 
-/* Calls `visit` for each process until it returns false. Zombies are not listed. */
+/* Until `visit` returns false. Zombies are not listed. */
 static void each_member(const struct guard_cgroup *c, bool (*visit)(pid_t pid, void *arg),
                         void *arg)
 {
@@ -168,8 +164,6 @@ pid_t guard_cgroup_member(const struct guard_cgroup *c)
     }
     return found;
 }
-
-/* ---- removing ---- */
 
 static bool move(pid_t pid, void *arg)
 {

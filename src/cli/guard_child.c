@@ -1,4 +1,4 @@
-/* Starts the command and kills it with all descendants, see guard_child.h. */
+/* See guard_child.h. */
 #include "cli/guard_child.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 extern char **environ;
 
-/* Runs a script without a #! line with /bin/sh, as execvp(3) does. */
+/* With /bin/sh, as execvp(3) does without a #! line. */
 static void run_as_script(const struct guard_plan *plan)
 {
     size_t count = 1;
@@ -33,18 +33,18 @@ static void run_as_script(const struct guard_plan *plan)
     }
 }
 
-/* In the child: sets up everything that execve keeps. */
+/* In the child: what execve keeps. */
 static _Noreturn void become_command(const struct guard_plan *plan, struct guard_shared *shared,
                                      uint64_t token, bool has_terminal, pid_t guard, int problem)
 {
     char text[24];
-    /* Before it can fork: guard and standby must find it and all its descendants. */
+    /* Before it can fork: guard and standby must find it and its descendants. */
     atomic_store(&shared->child, getpid());
     guard_cgroup_enter(plan->cgroup);
     (void)snprintf(text, sizeof(text), "%" PRIu64, token);
     (void)setpgid(0, 0);
     if (has_terminal && plan->terminal >= 0) {
-        (void)tcsetpgrp(plan->terminal, getpid()); /* TTOU is blocked, so this does not stop it */
+        (void)tcsetpgrp(plan->terminal, getpid()); /* TTOU is blocked: this does not stop it */
     }
     /* A killed guard cannot enforce the deadline. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -79,7 +79,7 @@ pid_t guard_child_start(const struct guard_plan *plan, struct guard_shared *shar
     int error = errno;
     (void)close(problem[1]);
     if (child > 0) {
-        (void)setpgid(child, child); /* both do it, because either may run first */
+        (void)setpgid(child, child); /* both do it: either may run first */
         ssize_t got = read(problem[0], &error, sizeof(error)); /* execve closes the other end */
         if (got == (ssize_t)sizeof(error)) {
             (void)waitpid(child, NULL, 0);
@@ -91,10 +91,10 @@ pid_t guard_child_start(const struct guard_plan *plan, struct guard_shared *shar
     return child;
 }
 
-enum { KILL_ROUNDS = 100 }; /* then the caller handles other events */
+enum { KILL_ROUNDS = 100 }; /* then other events are handled */
 
-/* The children of this process, which has one thread. Without this file of /proc only the process
- * group is killed, as the man page documents. */
+/* Children of this process, which has one thread. Without this file of /proc only the process group
+ * is killed, as the man page documents. */
 static FILE *open_children(void)
 {
     char path[64];
@@ -102,7 +102,7 @@ static FILE *open_children(void)
     return fopen(path, "re");
 }
 
-/* Whether it is dead or no longer our child; with `how` WNOWAIT it is not reaped. */
+/* Dead or no longer our child; with `how` WNOWAIT not reaped. */
 static bool is_dead(pid_t child, int how)
 {
     siginfo_t info = {.si_pid = 0};
@@ -112,8 +112,8 @@ static bool is_dead(pid_t child, int how)
     return info.si_pid == child;
 }
 
-/* Kills and reaps the listed children except the leader. `*seen` is one of them. Returns whether any
- * was reaped. */
+/* Kills and reaps listed children but the leader. `*seen` is one of them. True if any was
+ * reaped. */
 static bool kill_listed(FILE *children, pid_t leader, pid_t *seen)
 {
     bool has_reaped = false;
@@ -128,16 +128,15 @@ static bool kill_listed(FILE *children, pid_t leader, pid_t *seen)
     return has_reaped;
 }
 
-/* The orphans of a process become our children before its death is visible, but a list that was read
- * earlier does not have them. So all are dead only if a list that was read after the death of the
- * leader has no other child. */
+/* Orphans of a process become our children before its death is visible, but a list read earlier
+ * lacks them. So all are dead only if a list read after the leader's death has no other child. */
 pid_t guard_child_kill_all(pid_t leader, const struct guard_cgroup *cgroup)
 {
     pid_t seen = 0;
     bool has_reaped = true;
     siginfo_t info;
     guard_cgroup_kill(cgroup);
-    /* Until the leader is reaped, its pid cannot denote another group. */
+    /* Until the leader is reaped, its pid denotes no other group. */
     if (leader > 0 && waitid(P_PID, (id_t)leader, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
         (void)kill(-leader, SIGKILL);
     }

@@ -1,5 +1,5 @@
-/* The guard process: one loop over messages of the wrapper, the death of children and the deadline.
- * guard.h has the diagram of the states. */
+/* The guard process: messages of the wrapper, death of children, the deadline. guard.h has the
+ * states. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -18,22 +18,22 @@
 enum guard_state { IDLE, RUNNING, ENDING, KILLING };
 
 enum {
-    KILL_AGAIN_MS = 20, /* descendants become our children one generation after the other */
-    UNDEAD_MS = 10000,  /* a process that survives KILL this long hangs in the kernel: report it */
+    KILL_AGAIN_MS = 20, /* descendants become our children generation by generation */
+    UNDEAD_MS = 10000,  /* a process that survives KILL so long hangs in the kernel: report it */
 };
 
 struct guarding {
     const struct guard_plan *plan;
     enum guard_state state;
     struct guard_shared *shared;
-    int wrapper; /* the socket; -1: the wrapper is gone */
-    int standby; /* readable if the standby is gone; -1: that was handled */
+    int wrapper; /* socket; -1: gone */
+    int standby; /* readable if gone; -1: handled */
     int signals;
     int timer;
     pid_t child;
     int64_t deadline_ms;
-    int64_t kill_ms;    /* in ENDING: time of KILL */
-    int64_t give_up_ms; /* in KILLING */
+    int64_t kill_ms;    /* ENDING: time of KILL */
+    int64_t give_up_ms; /* KILLING */
 };
 
 static void report(const struct guarding *g, enum guard_word word, int value, int64_t pid)
@@ -65,7 +65,7 @@ static void set_timer(const struct guarding *g)
         at_ms = clock_boot_ms() + KILL_AGAIN_MS;
         break;
     }
-    /* Zero would disarm the timer; a time in the past fires at once. */
+    /* Zero would disarm the timer; the past fires at once. */
     at_ms = g->state != IDLE && at_ms < 1 ? 1 : at_ms;
     struct itimerspec when = {.it_value = {at_ms / 1000, at_ms % 1000 * 1000000}};
     hf_assert(timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &when, NULL) == 0);
@@ -104,7 +104,7 @@ static void begin_killing(struct guarding *g)
     g->give_up_ms = clock_boot_ms() + UNDEAD_MS;
 }
 
-/* Sends KILL again until all are dead or UNDEAD_MS have passed. */
+/* Sends KILL until all are dead or UNDEAD_MS have passed. */
 static void continue_killing(struct guarding *g)
 {
     pid_t alive = guard_child_kill_all(g->child, g->plan->cgroup);
@@ -160,7 +160,7 @@ static void on_message(struct guarding *g, const struct guard_message *m)
     }
 }
 
-/* Handles all messages of the wrapper, and its end. */
+/* All messages, and the end of the wrapper. */
 static void on_wrapper(struct guarding *g)
 {
     struct guard_message message;
@@ -183,8 +183,8 @@ static void on_wrapper(struct guarding *g)
     begin_ending(g, g->deadline_ms - g->plan->kill_ms);
 }
 
-/* Without a standby, descendants that left the command would survive the death of the guard. So the
- * command ends. */
+/* Without a standby, descendants that left the command would survive the guard's death: end the
+ * command. */
 static void on_standby(struct guarding *g)
 {
     (void)close(g->standby);
@@ -195,7 +195,7 @@ static void on_standby(struct guarding *g)
     }
 }
 
-/* Handles one change of state of the command; false: there was none. */
+/* One change of state of the command; false: none. */
 static bool check_child(struct guarding *g)
 {
     siginfo_t info = {.si_pid = 0};
@@ -204,22 +204,22 @@ static bool check_child(struct guarding *g)
         return false;
     }
     if (info.si_code == CLD_STOPPED) {
-        /* Consume the state, so that it is reported once. */
+        /* Consume the state: it is reported once. */
         (void)waitid(P_PID, (id_t)g->child, &info, WSTOPPED | WNOHANG);
         report(g, GUARD_PAUSED, info.si_status, 0);
         return true;
     }
     if (g->state == RUNNING) {
-        /* The command ended by itself: its background processes may continue. */
+        /* It ended by itself: its background processes may continue. */
         finish(g, reap(g->child), 0);
     }
     if (g->state == ENDING) {
-        begin_killing(g); /* its descendants must not survive it */
+        begin_killing(g); /* descendants must not survive it */
     }
     return false;
 }
 
-/* The command ended or was stopped, or an orphan ended. */
+/* The command ended or stopped, or an orphan ended. */
 static void on_children(struct guarding *g)
 {
     struct signalfd_siginfo ignored;
@@ -277,7 +277,7 @@ _Noreturn void guard_main(int fd, int standby, struct guard_shared *shared,
         if (poll(fds, 4, -1) < 0) {
             continue;
         }
-        /* Messages first: a later deadline must take effect before the timer is handled. */
+        /* Messages first: a later deadline takes effect before the timer. */
         if (g.wrapper >= 0 && fds[2].revents != 0) {
             on_wrapper(&g);
         }

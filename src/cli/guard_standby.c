@@ -1,4 +1,4 @@
-/* The standby: the parent of the guard, which ends the command if the guard cannot. See guard.h.
+/* The standby: the parent of the guard, ends the command if the guard cannot. See guard.h.
  *
  *     WAITING ──the guard exited──▶ gone
  *        │
@@ -21,14 +21,14 @@
 #include "transport/clock.h"
 
 enum {
-    KILL_AGAIN_MS = 20, /* both as in guard_main.c */
+    KILL_AGAIN_MS = 20, /* as in guard_main.c */
     UNDEAD_MS = 10000,
 };
 
 struct standby {
     const struct guard_plan *plan;
     struct guard_shared *shared;
-    int wrapper; /* the guard's end of the socket */
+    int wrapper; /* the guard's socket */
     int wake;
     int signals;
     int timer;
@@ -38,7 +38,7 @@ struct standby {
     int64_t give_up_ms;
 };
 
-/* The time at which the standby kills everything that the guard has not ended. */
+/* When the standby kills what the guard has not ended. */
 static int64_t act_at_ms(const struct standby *s)
 {
     return atomic_load(&s->shared->deadline_ms) - s->plan->kill_ms / 2;
@@ -78,7 +78,7 @@ static void continue_killing(const struct standby *s)
     }
 }
 
-/* After the death of the guard, its children are children of the standby. */
+/* Children of a dead guard are the standby's. */
 static void check_guard(struct standby *s)
 {
     int status = 0;
@@ -86,7 +86,7 @@ static void check_guard(struct standby *s)
         return;
     }
     if (WIFEXITED(status)) {
-        leave(s); /* the guard has ended the command, or had none, and has reported it */
+        leave(s); /* the guard has ended the command, or had none, and reported it */
     }
     s->is_killing = true;
     s->give_up_ms = clock_boot_ms() + UNDEAD_MS;
@@ -108,7 +108,7 @@ static void prepare(struct standby *s)
 {
     sigset_t all, children;
     (void)setpgid(0, 0);
-    (void)prctl(PR_SET_NAME, "hf-standby"); /* `pkill holdfast` does not find it */
+    (void)prctl(PR_SET_NAME, "hf-standby"); /* not found by `pkill holdfast` */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
@@ -129,7 +129,7 @@ static void start_guard(struct standby *s)
         (void)close(alive[1]);
         guard_main(s->wrapper, alive[0], s->shared, s->plan);
     }
-    (void)close(alive[0]); /* the other end stays open until the standby ends */
+    (void)close(alive[0]); /* the other end is open until the standby ends */
     if (s->guard < 0) {
         _exit(0); /* the wrapper finds the socket closed */
     }

@@ -1,4 +1,4 @@
-/* Requests of the HTTP client, see http.h; http_answer.c parses the answer. */
+/* Requests, see http.h; http_answer.c parses the answer. */
 #include "cli/http.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ bool http_open(struct http *h, const char *endpoint, int64_t deadline_ms)
     *h = (struct http){.status = 0};
     transport_init(&h->transport);
     buffer_init(&h->in, memory_system(), HTTP_HEAD_MAX);
-    /* A URL without a path is accepted too. */
+    /* Also a URL without a path. */
     if (strncmp(endpoint, scheme, strlen(scheme)) == 0) {
         endpoint += strlen(scheme);
     }
@@ -62,7 +62,7 @@ bool http_send(struct http *h, const char *method, const char *target, struct sl
     return is_sent;
 }
 
-/* Reads once. False: the end of the connection if `*is_end`, else an error. */
+/* Reads once. False: the end if `*is_end`, else an error. */
 static bool read_some(struct http *h, int64_t deadline_ms, bool *is_end)
 {
     size_t space = buffer_space(&h->in) < READ_SIZE ? buffer_space(&h->in) : READ_SIZE;

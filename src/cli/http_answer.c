@@ -1,4 +1,4 @@
-/* The parser of answers, see http_answer.h. */
+/* See http_answer.h. */
 #include "cli/http_answer.h"
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ static bool read_digits(struct slice text, unsigned base, uint64_t *out)
     return text.len > 0;
 }
 
-/* Cuts a line without its CR LF from `rest`; false if the line is incomplete. */
+/* Cuts a line without CR LF from `rest`; false: incomplete. */
 static bool cut_line(struct slice *rest, struct slice *line)
 {
     const uint8_t *end = rest->len == 0 ? NULL : memmem(rest->data, rest->len, "\r\n", 2);
@@ -115,7 +115,7 @@ static void move(struct http *h, struct buffer *out, size_t len)
     buffer_consume(&h->in, len);
 }
 
-/* Reads the CR LF after a chunk, then the size of the next one. */
+/* CR LF after a chunk, then the size of the next. */
 static enum http_state take_chunk_line(struct http *h)
 {
     struct slice rest = buffer_bytes(&h->in);

@@ -1,4 +1,4 @@
-/* Formats times and durations, see human.h. */
+/* See human.h. */
 #include "cli/human.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Times and durations in a readable form. */
+/* Readable times and durations. */
 #ifndef HOLDFAST_CLI_HUMAN_H
 #define HOLDFAST_CLI_HUMAN_H
 
@@ -6,7 +6,7 @@
 
 enum { HUMAN_TEXT = 32 };
 
-/* "2026-11-15T12:00:03.123Z" becomes "2026-11-15 12:00:03Z"; any other text becomes "-". */
+/* "2026-11-15T12:00:03.123Z": "2026-11-15 12:00:03Z"; any other text: "-". */
 const char *human_time(struct slice rfc3339, char out[HUMAN_TEXT]);
 /* "850ms", "23s", "4m10s", "3h02m", "2d04h". */
 const char *human_span(uint64_t ms, char out[HUMAN_TEXT]);

@@ -91,8 +91,7 @@ static bool check(struct lock_settings *o)
     return wrap_check(&o->wrap);
 }
 
-/* Splits the words into names and the command. Without `--` it is as in flock(1): one name, then
- * the command. */
+/* Names and the command. Without `--` as in flock(1): one name, then the command. */
 static bool split(struct lock_settings *o, struct flag_words *words, int *names)
 {
     *names = words->separator >= 0 ? words->separator : words->count > 0 ? 1 : 0;
@@ -189,7 +188,7 @@ int lock_main(int count, char **arguments)
     }
     join(joined, sizeof(joined), words.items, name_count);
     char **command = words.items + name_count;
-    words.items[words.count] = NULL; /* at most at the place of the NULL of argv */
+    words.items[words.count] = NULL; /* at most the NULL of argv */
     static char text[1 << 17];
     int code = 0;
     if (o.command != NULL) {

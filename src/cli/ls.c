@@ -1,4 +1,4 @@
-/* `holdfast ls [PREFIX]`: the locks that are held, waited for or in lock-delay, sorted by name. */
+/* `holdfast ls [PREFIX]`: locks that are held, waited for or delayed, by name. */
 #include <stdlib.h>
 
 #include "cli/api.h"
@@ -27,7 +27,7 @@ static int by_name(const void *a, const void *b)
                          name_of(*(const struct json_t *const *)b));
 }
 
-/* Lists are unordered and may have a lock twice if it changed during the reading (S9.2). */
+/* Lists are unordered; a lock that changed meanwhile may occur twice (S9.2). */
 static void sort(struct api_pages *pages)
 {
     if (pages->count == 0) {

@@ -1,4 +1,4 @@
-/* The `holdfast` program: finds the command by its name and runs it. */
+/* The `holdfast` program: finds and runs the command. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static void print_list(FILE *to)
                 "  holdfast --version\n");
 }
 
-/* Prints the help from the table, or runs `--help` of a command that has its own. */
+/* From the table, or the command's own `--help`. */
 static int print_help(const struct cli_command *row)
 {
     if (row->options == NULL) {
@@ -38,7 +38,7 @@ static int print_help(const struct cli_command *row)
 
 enum { GUESS_MIN = 2 }; /* letters */
 
-/* Suggests the command with the longest common prefix. */
+/* By the longest common prefix. */
 static const struct cli_command *guess(const char *text)
 {
     const struct cli_command *best = NULL;
@@ -57,7 +57,7 @@ static const struct cli_command *guess(const char *text)
     return best;
 }
 
-/* Commands of other lock services that have no counterpart here. */
+/* Commands of other lock services without a counterpart here. */
 static bool is_release(const char *name)
 {
     return strcmp(name, "release") == 0 || strcmp(name, "unlock") == 0;

@@ -1,4 +1,4 @@
-/* `holdfast member list|add|remove|promote|demote|transfer`: the members of the cluster. */
+/* `holdfast member list|add|remove|promote|demote|transfer`. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ const struct flag member_options[] = {
 
 struct verb {
     const char *name;
-    int words; /* minimum number of arguments */
+    int words; /* minimum of arguments */
     int more;  /* maximum */
     const char *usage;
     enum member_goal goal;
@@ -59,7 +59,7 @@ static const struct verb *find_verb(const struct flag_words *words)
     return NULL;
 }
 
-/* The members as the leader sees them: only the leader reports their lag. */
+/* From the leader: only it reports their lag. */
 static int list(struct api *api, bool json)
 {
     struct api_answer answer;

@@ -1,5 +1,5 @@
-/* Waits for a change of the members, see member_wait.h. The service answers when the change has
- * started; the list of members shows when it is in effect. */
+/* See member_wait.h. The service answers when the change has started; the list of members shows
+ * when it is in effect. */
 #include "cli/member_wait.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 enum { POLL_MS = 200 };
 
-/* Adds the other members as endpoints: the node in use may be removed or may fail. */
+/* Adds the other members: the node in use may be removed or fail. */
 static void learn_endpoints(struct member_wait *w, const struct json_t *members)
 {
     struct api *api = w->api;
@@ -45,7 +45,7 @@ int member_wait_begin(struct member_wait *w)
     return code;
 }
 
-/* Changes to another endpoint if this one is the removed node, which gets no further updates. */
+/* Changes the endpoint: a removed node gets no further updates. */
 static void leave_removed_node(const struct member_wait *w, const struct json_t *tree)
 {
     if (w->goal == MEMBER_GONE && json_tree_u64(json_tree_get(tree, "node"), 0) == w->id) {
@@ -59,7 +59,7 @@ static bool is_reached(const struct member_wait *w, const struct json_t *tree)
     bool votes = json_tree_true(json_tree_get(row, "voter"));
     uint64_t leader = json_tree_u64(json_tree_get(tree, "leader"), 0);
     if (w->goal != MEMBER_LEADS && json_tree_true(json_tree_get(tree, "members_changing"))) {
-        return false; /* in the list but not committed: a change of leader could undo it */
+        return false; /* not committed: a change of leader could undo it */
     }
     switch (w->goal) {
     case MEMBER_CAUGHT_UP:
@@ -79,7 +79,7 @@ static bool is_reached(const struct member_wait *w, const struct json_t *tree)
     return true;
 }
 
-/* On a terminal one line that is overwritten; elsewhere a new line for each change. */
+/* On a terminal one overwritten line; elsewhere a line per change. */
 static void show_progress(const struct member_wait *w, const struct json_t *tree, char last[96])
 {
     char now[96];

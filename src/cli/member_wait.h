@@ -1,4 +1,4 @@
-/* Waits until a change of the members is in effect, and shows the progress. */
+/* Waits until a change of the members is in effect. */
 #ifndef HOLDFAST_CLI_MEMBER_WAIT_H
 #define HOLDFAST_CLI_MEMBER_WAIT_H
 
@@ -6,11 +6,11 @@
 
 enum member_goal {
     MEMBER_ANY,
-    MEMBER_CAUGHT_UP, /* it is a member, healthy, and its lag is 0 */
+    MEMBER_CAUGHT_UP, /* a healthy member with lag 0 */
     MEMBER_GONE,
     MEMBER_VOTES,
     MEMBER_LEARNS,
-    MEMBER_LEADS, /* with id 0: any node except the old leader */
+    MEMBER_LEADS, /* id 0: any but the old leader */
 };
 
 struct member_wait {
@@ -20,10 +20,10 @@ struct member_wait {
     uint64_t old_leader;
 };
 
-/* Call before the change. Stores the current leader and adds the members to the endpoints of `api`.
- * Returns the exit code. */
+/* Before the change: stores the leader and adds the members to the endpoints of `api`. Returns the
+ * exit code. */
 int member_wait_begin(struct member_wait *w);
-/* Call after the change has started. Prints progress to stderr, and the result to stdout unless
+/* After the change has started: prints progress to stderr, and the result to stdout unless
  * `is_quiet`. Returns the exit code. */
 int member_wait_end(struct member_wait *w, uint64_t wait_ms, bool is_quiet);
 

@@ -1,4 +1,4 @@
-/* The table of members, see members.h. */
+/* See members.h. */
 #include "cli/members.h"
 
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include "cli/columns.h"
 
 enum {
-    LEADER_MS = 1000, /* timeout for the view of the leader, which is optional */
+    LEADER_MS = 1000, /* timeout of the leader's view, which is optional */
     STATE_MIN_MS = 200,
 };
 

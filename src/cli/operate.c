@@ -1,5 +1,5 @@
-/* `holdfast force-unlock`, `revoke` and `reset-fence`: commands of operators. Each has a name, a reason
- * and an actor, which go to the audit record. */
+/* `holdfast force-unlock`, `revoke` and `reset-fence`: operator commands with name, reason and
+ * actor, for the audit record. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -13,15 +13,15 @@
 
 struct operate {
     struct cli_common common;
-    const char *command; /* "revoke"; also the last part of the path */
-    const char *name;    /* of the lock or resource */
+    const char *command; /* "revoke"; also the end of the path */
+    const char *name;    /* lock or resource */
     const char *reason;
     const char *actor; /* NULL: USER@HOST */
     bool now;
     bool resets_fence;
     uint64_t deadline_ms;
     uint64_t slot;  /* of the fence */
-    uint64_t token; /* its new mark; 0: above all tokens issued so far */
+    uint64_t token; /* new mark; 0: above all issued tokens */
 };
 
 #define REASON_OPTION(help)                                            \
@@ -121,7 +121,7 @@ static int call(struct api *api, const struct operate *o, struct api_answer *ans
 
 typedef void (*operate_print_fn)(const struct operate *o, const struct json_t *answer);
 
-/* Reads the arguments, sends the request and prints the answer. Returns the exit code. */
+/* One request; returns the exit code. */
 static int run(struct operate *o, const struct flag *options, operate_print_fn print, int count,
                char **arguments)
 {

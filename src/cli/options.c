@@ -1,4 +1,4 @@
-/* The words of a command line, see options.h. */
+/* See options.h. */
 #include "cli/options.h"
 
 #include "cli/command.h"

@@ -1,10 +1,10 @@
-/* The flags that the commands of this module share. server/flags.h has the parser. */
+/* Flags that the commands share. server/flags.h has the parser. */
 #ifndef HOLDFAST_CLI_OPTIONS_H
 #define HOLDFAST_CLI_OPTIONS_H
 
 #include "server/flags.h"
 
-/* The options of every command that sends requests to the service. */
+/* Of every command that sends requests. */
 struct cli_common {
     const char *endpoints; /* NULL: HOLDFAST_ENDPOINTS, else the default port on this machine */
     uint64_t timeout_ms;
@@ -28,13 +28,12 @@ struct cli_common {
 #define CLI_COMMON_OPTIONS(type) \
     CLI_ENDPOINTS_OPTION(type), CLI_TIMEOUT_OPTION(type), CLI_JSON_OPTION(type)
 
-/* The defaults of struct cli_common. */
 #define CLI_COMMON_DEFAULT \
     {                      \
         NULL, 5000, false  \
     }
 
-/* Whether the number of words is right; else prints the problem and the usage. */
+/* False: wrong number of words; prints the problem and the usage. */
 bool cli_words_check(const char *command, const struct flag_words *words, int min, int max);
 
 #endif

@@ -1,4 +1,4 @@
-/* Finds the command to run, see program.h. */
+/* See program.h. */
 #include "cli/program.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
-/* Returns 0 if it can be run, else errno. */
+/* 0: it can be run; else errno. */
 static int check(const char *path)
 {
     struct stat file;
@@ -49,7 +49,7 @@ int program_find(struct program *p, char **arguments)
         error = strlen(name) < sizeof(p->path) ? check(name) : ENAMETOOLONG;
         return error == 0 ? 0 : fail(name, error);
     }
-    /* Use the first that can be run; else report the error of the first that exists. */
+    /* The first that can be run; else the error of the first that exists. */
     for (path = path != NULL ? path : DEFAULT_PATH;; path++) {
         size_t len = strcspn(path, ":");
         int made = snprintf(p->path, sizeof(p->path), "%.*s%s%s", (int)len, path,

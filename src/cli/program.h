@@ -1,5 +1,5 @@
-/* The command to run. It is looked up before the lock is requested, so that a wrong name does not
- * occupy the lock. */
+/* The command to run, looked up before the lock is requested: a wrong name does not occupy the
+ * lock. */
 #ifndef HOLDFAST_CLI_PROGRAM_H
 #define HOLDFAST_CLI_PROGRAM_H
 
@@ -9,10 +9,10 @@ struct program {
     char *shell[4]; /* of -c */
 };
 
-/* `arguments` are those after `--`, NULL-terminated. Returns 0; else prints the problem and returns
- * EXIT_CANNOT_RUN or EXIT_NO_COMMAND. */
+/* `arguments` after `--`, NULL-terminated. 0, or prints the problem and returns EXIT_CANNOT_RUN or
+ * EXIT_NO_COMMAND. */
 int program_find(struct program *p, char **arguments);
-/* $SHELL -c TEXT, or /bin/sh -c TEXT without $SHELL, as flock(1) does. */
+/* $SHELL -c TEXT, else /bin/sh -c TEXT, as flock(1). */
 int program_find_shell(struct program *p, char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* Messages on stderr, see say.h. */
+/* See say.h. */
 #include "cli/say.h"
 
 #include <stdarg.h>
@@ -19,6 +19,6 @@ void cli_say(const char *format, ...)
             *c = '?';
         }
     }
-    /* One call, so that lines of several processes do not mix. */
+    /* One call: lines of several processes do not mix. */
     fprintf(stderr, "holdfast: %s\n", text);
 }

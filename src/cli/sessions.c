@@ -1,4 +1,4 @@
-/* `holdfast sessions`: the open sessions, when they expire, and how many locks they hold. */
+/* `holdfast sessions`: open sessions, their expiry and number of locks. */
 #include "cli/api.h"
 #include "cli/columns.h"
 #include "cli/commands.h"

@@ -1,4 +1,4 @@
-/* `holdfast show NAME`: the holders of a lock, its queue, the next change, and the wait-for graph. */
+/* `holdfast show NAME`: holders, queue, next change, wait-for graph. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -134,7 +134,7 @@ static void print_waiters(const struct json_t *waiters, uint64_t queue_length)
     columns_close(&t);
 }
 
-/* Prints the next change of the lock as a sentence. */
+/* The next change, as a sentence. */
 static void print_next(const struct json_t *lock)
 {
     const struct json_t *holders = json_tree_get(lock, "holders");

@@ -1,8 +1,6 @@
-/* The wait-for graph, see show_graph.h.
- *
- * An edge goes from each waiter of a lock to each of its holders. Reads all locks with queues (at
- * most NAMES_MAX; reports if there are more), then walks the graph depth first from the holders of
- * one lock. */
+/* See show_graph.h. An edge goes from each waiter of a lock to each holder. Reads all locks with
+ * queues (reports if there are more than NAMES_MAX), then walks depth first from the holders of one
+ * lock. */
 #include "cli/show_graph.h"
 
 #include <stdio.h>
@@ -17,7 +15,7 @@ struct graph {
     size_t count;
     bool is_cut;
     unsigned lines;
-    const struct json_t *path[DEPTH_MAX]; /* from the root to the current holder */
+    const struct json_t *path[DEPTH_MAX]; /* root to current holder */
 };
 
 #define TEXT(s) (int)(s).len, (const char *)(s).data
@@ -40,7 +38,7 @@ int show_graph_query(struct api *api, struct slice name, struct api_answer *answ
     return code;
 }
 
-/* An owner is a session and an owner name (S4.1). If sessions are not visible, compare clients. */
+/* By session and owner name (S4.1); by client if sessions are not visible. */
 static bool is_same(const struct json_t *a, const struct json_t *b)
 {
     struct slice session = text_of(a, "session_id");
@@ -86,7 +84,7 @@ static bool is_above(const struct graph *g, unsigned depth, const struct json_t 
 
 static void walk(struct graph *g, const struct json_t *who, unsigned depth);
 
-/* `who` waits for `lock`: prints a line for each holder. */
+/* `who` waits for `lock`: a line per holder. */
 static void walk_lock(struct graph *g, const struct json_t *who, const struct json_t *lock,
                       unsigned depth)
 {

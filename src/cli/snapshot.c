@@ -1,5 +1,5 @@
-/* `holdfast snapshot save FILE`: fetches a backup from a running cluster. The parts that need no
- * cluster are in server/snapshot_tool.c. */
+/* `holdfast snapshot save FILE`: a backup of a running cluster. server/snapshot_tool.c has the
+ * parts without a cluster. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,13 +14,13 @@
 #include "transport/clock.h"
 
 enum {
-    TIMEOUT_MS = 120000, /* until the first byte: the node writes the snapshot first */
+    TIMEOUT_MS = 120000, /* to the first byte: the node writes the snapshot first */
     STALL_MS = 30000,    /* without a byte */
-    PROGRESS_MS = 100,   /* between two progress lines */
+    PROGRESS_MS = 100,   /* between progress lines */
     RECEIVE_MAX = 64 << 10,
 };
 
-/* On a terminal, one line of stderr that is overwritten. */
+/* One overwritten line of stderr, on a terminal. */
 struct progress {
     bool is_shown;
     uint64_t bytes;
@@ -112,7 +112,7 @@ static void print_result(const struct snapshot_save *request, const struct snaps
     buffer_close(&text);
 }
 
-/* Opens the file first, so that a problem with it is found before the cluster creates a snapshot. */
+/* Opens the file first: a problem with it is found before the cluster creates a snapshot. */
 static int fetch(const struct snapshot_save *request, struct api *api, struct snapshot_file *file)
 {
     struct http http;

@@ -1,4 +1,4 @@
-/* Server-sent events, see sse.h. */
+/* See sse.h. */
 #include "cli/sse.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "transport/clock.h"
 
 enum {
-    SILENCE_MS = 60000, /* without a byte the connection counts as lost: nodes send keep-alives */
+    SILENCE_MS = 60000, /* without a byte the connection is lost: nodes send keep-alives */
     GIVE_UP_MS = 60000,
     PAUSE_MS = 250,
 };
@@ -54,8 +54,8 @@ static void copy_word(char out[SSE_WORD], const char *text, size_t len)
     (void)snprintf(out, SSE_WORD, "%.*s", (int)len, text);
 }
 
-/* An event is the lines `id: `, `event: `, `data: ` and an empty line; others are comments. True if
- * there is a complete event. */
+/* Lines `id: `, `event: `, `data: ` and an empty line; others are comments. True: a complete
+ * event. */
 static bool take_event(struct sse *s, struct sse_event *e)
 {
     buffer_consume(&s->text, s->read);
@@ -87,7 +87,7 @@ static bool take_event(struct sse *s, struct sse_event *e)
     return false;
 }
 
-/* False: no endpoint was reachable. */
+/* False: no endpoint reachable. */
 static bool reconnect(struct sse *s)
 {
     int64_t end_ms = clock_boot_ms() + GIVE_UP_MS;
@@ -109,7 +109,7 @@ static bool reconnect(struct sse *s)
     return s->is_open;
 }
 
-/* True: received bytes. False: the deadline or, if `*is_broken`, the stream is lost. */
+/* True: bytes. False: the deadline or, if `*is_broken`, the stream is lost. */
 static bool read_more(struct sse *s, int64_t deadline_ms, bool *is_broken)
 {
     int64_t silence_ms = s->heard_ms + SILENCE_MS;
@@ -135,7 +135,7 @@ enum sse_state sse_next(struct sse *s, struct sse_event *event, int64_t deadline
             if (strcmp(event->type, "dropped") != 0) {
                 return SSE_EVENT;
             }
-            is_broken = true; /* the node dropped the stream; a new one resumes it */
+            is_broken = true; /* a new stream resumes */
         }
         if (!is_broken && !read_more(s, deadline_ms, &is_broken) && !is_broken) {
             return SSE_TIMEOUT;

@@ -1,4 +1,4 @@
-/* `holdfast status`: the leader, the members, and whether the cluster serves. */
+/* `holdfast status`: leader, members, whether the cluster serves. */
 #include <inttypes.h>
 
 #include "cli/api.h"
@@ -17,7 +17,7 @@ const struct flag status_options[] = {
     FLAGS_END,
 };
 
-/* The bytes that count against state-max; older nodes do not report them. */
+/* Bytes that count against state-max; not from older nodes. */
 static void print_state(const struct json_t *state)
 {
     const double mib = 1 << 20;

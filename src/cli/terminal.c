@@ -1,4 +1,4 @@
-/* Job control, see terminal.h. */
+/* See terminal.h. */
 #include "cli/terminal.h"
 
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static pid_t parent_of(pid_t process)
     int parent = 0;
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)process);
     FILE *file = fopen(path, "re");
-    /* A process name with a ')' would not parse; then the own parent is used. */
+    /* A process name with ')' does not parse; then the own parent is used. */
     if (file == NULL || fscanf(file, "%*d (%*[^)]) %*c %d", &parent) != 1) {
         parent = getppid();
     }
@@ -58,8 +58,8 @@ static pid_t parent_of(pid_t process)
 
 bool terminal_stop_job(void)
 {
-    /* The kernel does not stop a group without a parent in its session, and neither may we. The
-     * group may belong to a script whose shell is in it. */
+    /* The kernel does not stop a group without a parent in its session, nor may we. The group may
+     * belong to a script whose shell is in it. */
     pid_t parent = parent_of(getpgrp());
     if (getsid(parent) != getsid(0) || getpgid(parent) == getpgrp()) {
         return false;

@@ -1,4 +1,4 @@
-/* `holdfast top`: the busiest locks, counted from the event stream, once per interval. */
+/* `holdfast top`: the busiest locks by their events, per interval. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ const struct flag top_options[] = {
     FLAGS_END,
 };
 
-/* The events of a lock since the last update. */
+/* Events since the last update. */
 struct lock_activity {
     char name[NAME_TEXT];
     char client[64]; /* of the last grant */
@@ -39,14 +39,13 @@ struct lock_activity {
 
 struct top {
     struct lock_activity *names;
-    uint16_t *slots; /* hash table: the index in `names` plus 1, or 0 */
+    uint16_t *slots; /* hash table: index in `names` plus 1, or 0 */
     size_t count;
-    unsigned others; /* events of locks that did not fit into `names` */
+    unsigned others; /* events of locks beyond `names` */
     unsigned total;
 };
 
-/* The slot of a name, or the free slot for it. The hash is not protected against collisions: they
- * slow down this command only. */
+/* The slot of a name, or a free one. Collisions slow down only this command. */
 static uint16_t *find_slot(const struct top *top, struct slice name)
 {
     uint32_t hash = 2166136261u;
@@ -61,7 +60,7 @@ static uint16_t *find_slot(const struct top *top, struct slice name)
     return &top->slots[at];
 }
 
-/* Returns NULL if `names` is full. */
+/* NULL: `names` is full. */
 static struct lock_activity *find(struct top *top, struct slice name)
 {
     uint16_t *slot = find_slot(top, name);
@@ -147,7 +146,7 @@ static void print_table(const struct top *top, size_t rows, uint64_t interval_ms
     char span[HUMAN_TEXT];
     static const char *const heading[] = {"NAME", "GRANTED", "QUEUED", "RELEASED", "LOST", "LAST"};
     if (isatty(STDOUT_FILENO) == 1) {
-        printf("\x1b[H\x1b[J"); /* VT100: cursor home, clear to the end */
+        printf("\x1b[H\x1b[J"); /* VT100: home, clear */
     }
     printf("%u events in %s, %zu%s names\n\n", top->total, human_span(interval_ms, span),
            top->count, top->others > 0 ? "+" : "");

@@ -1,4 +1,4 @@
-/* `holdfast watch [PREFIX]`: prints lock events as they happen. */
+/* `holdfast watch [PREFIX]`: lock events. */
 #include <stdio.h>
 
 #include "cli/columns.h"
@@ -47,7 +47,7 @@ static enum cli_colour colour_of(const char *type)
     return COLOUR_NONE;
 }
 
-/* Prints `word` and the value of `key`, if there is one. */
+/* `word` and the value of `key`, if any. */
 static void print_field(const struct json_t *tree, const char *key, const char *word)
 {
     struct slice text = json_tree_text(json_tree_get(tree, key));
@@ -95,7 +95,7 @@ static int follow(struct sse *s, const struct watch_settings *o)
         }
         count += strcmp(event.type, "ready") != 0;
         if (fflush(stdout) != 0) {
-            return EXIT_FAILED; /* the reader of stdout has closed it */
+            return EXIT_FAILED; /* stdout is closed */
         }
     }
     return 0;

@@ -1,5 +1,4 @@
-/* The start and the end of a wrapped command, see wrap.h; wrap_run.c waits for the lock and the
- * command. */
+/* Start and end of a wrapped command, see wrap.h; wrap_run.c is between them. */
 #include "cli/wrap.h"
 
 #include <errno.h>
@@ -22,13 +21,13 @@
 #include "transport/clock.h"
 
 enum {
-    HEARING_MS = 1000, /* part of the default lock-delay: time to learn of a forced loss */
+    HEARING_MS = 1000, /* to learn of a forced loss; part of the default lock-delay */
     LOOK_MS = 1000,
     COMMAND_TEXT = 256,
     TTL_MAX_MS = 86400000,
 };
 
-/* Signals that go to the command, signals of job control, and PIPE, which must not end us. */
+/* For the command, for job control, and PIPE, which must not end us. */
 static const int our_signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,  SIGUSR2,
                                   SIGALRM, SIGTSTP, SIGCONT, SIGTTOU, SIGWINCH, SIGPIPE};
 
@@ -92,7 +91,7 @@ static int fail_system(const char *what)
     return EXIT_OURS;
 }
 
-/* {"host":...,"pid":...,"user":...,"command":...}: listings and refusals show it. */
+/* {"host":...,"pid":...,"user":...,"command":...}, for lists and refusals. */
 static void write_metadata(const struct wrap *w, struct buffer *out)
 {
     char actor[256];
@@ -160,7 +159,7 @@ int wrap_begin(struct wrap *w, const struct wrap_options *o, struct program *pro
     }
     terminal_open(&w->terminal);
     if (program != NULL) {
-        /* If guard and standby are killed, their children become ours, and we must end them. */
+        /* Children of a killed guard and standby become ours, and we end them. */
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
         bool has_cgroup = guard_cgroup_make(&w->cgroup);
         if (!has_cgroup && o->is_verbose) {
@@ -193,8 +192,6 @@ void wrap_lock_options(const struct wrap *w, struct hf_lock_options *options)
     options->lock_delay_ms = (uint32_t)delay_ms;
     options->trace = w->o->trace;
 }
-
-/* ---- callbacks of the client ---- */
 
 static void remember_holder(struct wrap *w)
 {
@@ -280,8 +277,6 @@ static void on_event(hf_client *client, const struct hf_event *e, void *arg)
     }
 }
 
-/* ---- the end ---- */
-
 static void write_status(const struct wrap *w, bool is_acquired, uint64_t token)
 {
     struct buffer out;
@@ -319,7 +314,7 @@ static void write_status(const struct wrap *w, bool is_acquired, uint64_t token)
     buffer_close(&out);
 }
 
-/* Releases a lock that is still held. A loss that the release reports counts as a loss. */
+/* A loss that the release reports counts. */
 static void release(struct wrap *w)
 {
     if (w->lock == NULL || w->is_lost) {
@@ -356,8 +351,8 @@ static int exit_code(const struct wrap *w)
                                       : EXIT_SIGNAL + WTERMSIG(w->child_status);
 }
 
-/* ^C on a terminal must reach the whole job, also a script that runs us, which ends only if we die
- * of SIGINT too. Only the group of the command received it, so send it to our group and die of it. */
+/* ^C must reach the whole job, also a script that runs us, which ends only if we die of SIGINT.
+ * Only the command's group received it: send it to our group and die of it. */
 static void share_interrupt(const struct wrap *w)
 {
     bool was_interrupted =
@@ -390,7 +385,7 @@ int wrap_end(struct wrap *w, int code)
     if (w->client != NULL) {
         struct hf_client_stats stats = {.size = sizeof(stats)};
         bool is_connected = hf_client_stats(w->client, &stats) == 0 && stats.is_connected;
-        /* Do not wait for a cluster that is unreachable: the TTL frees the locks. */
+        /* Do not wait for an unreachable cluster: the TTL frees the locks. */
         if (is_connected) {
             hf_client_close(w->client);
         } else {

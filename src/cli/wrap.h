@@ -1,12 +1,12 @@
-/* Runs a command while a lock or a leadership is held: the common part of `lock` and `elect`.
+/* Runs a command while a lock or a leadership is held, for `lock` and `elect`.
  *
  *     wrap_begin     blocks signals, forks the guard, opens the client
- *     (the caller acquires the lock or campaigns, with wrap_done as the callback)
+ *     (the caller acquires or campaigns, with the callback wrap_done)
  *     wrap_wait      waits for the answer or a signal
  *     wrap_run       runs the command and sends confirmations to the guard, until all are dead
  *     wrap_end       releases the lock, writes the status line, returns the exit code
  *
- * All of it is one thread with one poll(2), which also drives the client library. */
+ * One thread with one poll(2), which also drives the client library. */
 #ifndef HOLDFAST_CLI_WRAP_H
 #define HOLDFAST_CLI_WRAP_H
 
@@ -19,17 +19,17 @@
 
 struct wrap_options {
     const char *what;  /* for messages: "billing/close" */
-    const char *names; /* for HOLDFAST_LOCK */
-    const char *first; /* the first name */
+    const char *names; /* HOLDFAST_LOCK */
+    const char *first;
     const char *endpoints;
     uint64_t timeout_ms;
     uint64_t ttl_ms;
-    uint64_t kill_after_ms; /* between TERM and KILL; 0: a part of the TTL */
-    uint64_t lock_delay_ms; /* 0: the time that the guard needs, and HEARING_MS */
-    uint64_t conflict;      /* the exit code if it is not acquired */
+    uint64_t kill_after_ms; /* TERM to KILL; 0: a part of the TTL */
+    uint64_t lock_delay_ms; /* 0: what the guard needs, and HEARING_MS */
+    uint64_t conflict;      /* exit code if not acquired */
     uint64_t status_fd;     /* 0: none */
     const char *trace;      /* a traceparent; NULL or "": none */
-    bool is_impatient;      /* does not wait for the lock, and so not for a majority */
+    bool is_impatient;      /* waits neither for the lock nor for a majority */
     bool is_verbose;
 };
 
@@ -41,7 +41,7 @@ struct wrap_options {
 
 struct wrap {
     const struct wrap_options *o;
-    struct program *program; /* NULL: no command */
+    struct program *program; /* or NULL */
     struct guard_plan plan;
     struct guard guard;
     struct guard_cgroup cgroup;
@@ -54,44 +54,44 @@ struct wrap {
     bool is_answered;
     int error; /* of the answer */
     char refusal[512];
-    bool knows_holder; /* `refusal` names the holder */
-    int caught;        /* a signal before the command ran, or without a command; 0: none */
+    bool knows_holder;
+    int caught; /* signal before or without a command; 0: none */
 
-    bool has_started; /* GUARD_START was sent */
+    bool has_started;
     pid_t child;
     bool is_over;
     int child_status; /* of waitpid */
-    int run_error;    /* errno if the command could not be run */
+    int run_error;    /* errno if it could not be run */
     bool is_lost;
-    bool was_notified;   /* the guard has the information that the lock is lost */
-    bool lost_guard;     /* guard or standby were killed */
-    char loss[64];       /* the kind: "forced", "unconfirmed", ... */
-    char words[256];     /* the reason of the operator, or empty */
+    bool was_notified;   /* the guard has a message about the loss */
+    bool lost_guard;     /* guard or standby was killed */
+    char loss[64];       /* "forced", "unconfirmed", ... */
+    char words[256];     /* operator's reason, or empty */
     int64_t revoked_ms;  /* on clock_boot_ms; 0: not revoked */
-    int64_t reported_ms; /* the last deadline sent to the guard */
+    int64_t reported_ms; /* last deadline sent to the guard */
 };
 
-/* Checks the common options and sets defaults. On failure, prints the problem and returns false. */
+/* Checks the common options and sets defaults. False: the problem is printed. */
 bool wrap_check(struct wrap_options *o);
 
-/* Returns 0 or the exit code. */
+/* 0 or the exit code. */
 int wrap_begin(struct wrap *w, const struct wrap_options *o, struct program *program);
 /* For hf_acquire_async; arg is the wrap. */
 void wrap_done(hf_client *client, int error, hf_lock *lock, void *arg);
-/* Sets the TTL, the lock-delay and the trace of the acquire request. */
+/* TTL, lock-delay and trace of the acquire. */
 void wrap_lock_options(const struct wrap *w, struct hf_lock_options *options);
-/* Returns 0 if the lock is held, else the exit code, which the caller passes to wrap_end. */
+/* 0: the lock is held; else the exit code, for wrap_end. */
 int wrap_wait(struct wrap *w, hf_call *call);
-/* Runs the command, or without one waits for a signal or the loss. */
+/* Runs the command; without one, waits for a signal or the loss. */
 void wrap_run(struct wrap *w);
-/* Releases the lock and all resources. `code` is the result of wrap_wait. Returns the exit code. */
+/* Releases lock and resources. `code` is wrap_wait's. Returns the exit code. */
 int wrap_end(struct wrap *w, int code);
 
-/* Queries the holder and writes it to w->refusal, unless the refusal names it. A refusal that was
- * repeated through another node does not. */
+/* Queries the holder for w->refusal, unless that names it. A refusal repeated through another node
+ * does not. */
 void wrap_query_holder(struct wrap *w);
 
-/* One turn of the loop, at most `most_ms`. For wrap.c and wrap_run.c only. */
+/* One turn of the loop, at most `most_ms`. For wrap.c and wrap_run.c. */
 void wrap_turn(struct wrap *w, int most_ms);
 
 #endif

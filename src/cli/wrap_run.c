@@ -1,7 +1,5 @@
-/* Waits for the lock, then for the command. See wrap.h.
- *
- * The guard alone ensures that the command is dead in time; nothing here is needed for that. This
- * file sends deadlines to the guard, forwards signals, and handles job control. */
+/* Waits for the lock, then for the command (wrap.h): sends deadlines to the guard, forwards
+ * signals, handles job control. Only the guard ensures that the command is dead in time. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -21,12 +19,12 @@
 
 enum {
     CLIENT_FDS = 16,
-    LOOK_PARTS = 20, /* the guard gets confirmations every TTL / 20, at least every LOOK_MAX_MS */
+    LOOK_PARTS = 20, /* confirmations to the guard every TTL / 20, at least every LOOK_MAX_MS */
     LOOK_MAX_MS = 1000,
     UNDEAD_MS = 10000,
     MARGIN_PARTS = 10,  /* the lock is kept for TTL / 10 after the guard was killed */
-    ELECTION_MS = 1000, /* an election takes less than this */
-    STATE_MS = 1000,    /* timeout of the query whether the cluster serves */
+    ELECTION_MS = 1000, /* longer than an election */
+    STATE_MS = 1000,    /* timeout of query_state */
 };
 
 static void send_to_guard(const struct wrap *w, enum guard_word word, int value,
@@ -34,7 +32,7 @@ static void send_to_guard(const struct wrap *w, enum guard_word word, int value,
 {
     struct guard_message m = {.word = (int32_t)word, .value = value, .deadline_ms = deadline_ms};
     if (w->guard.fd < 0) {
-        return; /* the guard is closed */
+        return; /* no guard */
     }
     if (word == GUARD_START) {
         m.token = hf_lock_token(w->lock);
@@ -42,8 +40,8 @@ static void send_to_guard(const struct wrap *w, enum guard_word word, int value,
     guard_send(&w->guard, &m);
 }
 
-/* The time until which the lock is certainly held. The clock is read first: a pause between the two
- * lines makes the result too early, never too late. */
+/* Until when the lock is certainly held. The clock is read first: a pause between the two lines
+ * makes the result too early, never too late. */
 static int64_t held_until_ms(const struct wrap *w)
 {
     int64_t now_ms = clock_boot_ms();
@@ -63,8 +61,6 @@ static void confirm(struct wrap *w)
         w->was_notified = true;
     }
 }
-
-/* ---- the guard ---- */
 
 static void lose_guard(struct wrap *w)
 {
@@ -86,8 +82,8 @@ static void warn_of_undead(int64_t pid)
     }
 }
 
-/* Guard and standby were killed. The command died with the guard, but its descendants may live. They
- * are children of this process now, which is a sub-reaper, so it kills them as the guard would. */
+/* Guard and standby were killed. The command died with the guard; its descendants may live, as
+ * children of this process, a sub-reaper: kills them as the guard would. */
 static void replace_both(struct wrap *w)
 {
     int64_t give_up_ms = clock_boot_ms() + UNDEAD_MS;
@@ -104,8 +100,8 @@ static void replace_both(struct wrap *w)
     lose_guard(w);
 }
 
-/* A descendant may have acted until now, and its writes may reach the protected resource later. So
- * keep the session, and with it the lock, for a fixed part of the TTL. */
+/* A descendant may have acted until now, and its writes may reach the resource later: keep the
+ * session and the lock for a part of the TTL. */
 static void keep_margin(struct wrap *w)
 {
     int64_t end_ms = clock_boot_ms() + (int64_t)w->o->ttl_ms / MARGIN_PARTS;
@@ -119,7 +115,7 @@ static void on_paused(struct wrap *w, int signal)
 {
     bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
     if (signal == SIGSTOP) {
-        return; /* stopped by an explicit SIGSTOP: keep the lock */
+        return; /* by an explicit SIGSTOP: keep the lock */
     }
     if (wants_terminal && terminal_is_ours(&w->terminal)) {
         send_to_guard(w, GUARD_RESUME, 1, 0);
@@ -129,7 +125,7 @@ static void on_paused(struct wrap *w, int signal)
     if (!terminal_stop_job()) {
         send_to_guard(w, GUARD_RESUME, 1, 0);
     }
-    /* The shell continues the job with SIGCONT. */
+    /* The shell sends SIGCONT. */
 }
 
 static void on_guard(struct wrap *w)
@@ -182,8 +178,6 @@ static void on_guard(struct wrap *w)
     }
 }
 
-/* ---- signals ---- */
-
 static void on_signal(struct wrap *w, int signal)
 {
     if (signal == SIGPIPE || signal == SIGTTOU) {
@@ -210,8 +204,6 @@ static void on_signals(struct wrap *w)
     }
 }
 
-/* ---- the loop ---- */
-
 void wrap_turn(struct wrap *w, int most_ms)
 {
     struct pollfd fds[2 + CLIENT_FDS];
@@ -232,15 +224,13 @@ void wrap_turn(struct wrap *w, int most_ms)
     }
 }
 
-/* ---- the answer ---- */
-
-/* Queries whether the cluster serves. `problem` gets the message if no endpoint answered. */
+/* `problem` gets the message if no endpoint answered. */
 static enum members_state query_state(const struct wrap *w, char *problem, size_t size)
 {
     struct cli_common common = {w->o->endpoints, STATE_MS, false};
     struct api api;
     if (!api_init(&api, &common)) {
-        return MEMBERS_SERVING; /* the caller continues as before */
+        return MEMBERS_SERVING; /* continue as before */
     }
     enum members_state state = members_state(&api);
     api_problem(&api, problem, size);
@@ -306,7 +296,7 @@ static void withdraw(struct wrap *w, hf_call *call)
 }
 
 /* A client that does not wait for the lock does not wait for a majority either. Called every
- * ELECTION_MS; gives up if the cluster does not serve. Returns the exit code, or 0 to continue. */
+ * ELECTION_MS. The exit code if the cluster does not serve, or 0. */
 static int give_up_early(struct wrap *w, hf_call *call)
 {
     char problem[sizeof(w->refusal)];

@@ -1,17 +1,15 @@
-/* Interprets the answers to calls: the end of the call, a retry, or the loss of the session. */
+/* Interprets answers: the end of a call, a retry, or the loss of the session. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "client/engine.h"
 #include "client/proto.h"
 
-/* ---- errors of the service ---- */
-
 enum verdict {
     VERDICT_FAIL,       /* with `error` */
     VERDICT_REFUSED,    /* nothing was done: retry later */
-    VERDICT_UNKNOWN,    /* it may have been done: retry with the same id */
-    VERDICT_NO_SESSION, /* the session does not exist any more */
+    VERDICT_UNKNOWN,    /* may be done: retry with the same id */
+    VERDICT_NO_SESSION, /* it does not exist any more */
 };
 
 struct code_row {
@@ -68,8 +66,8 @@ static enum verdict classify(const struct rpc *rpc, int *error)
     }
 }
 
-/* The answer ends the call, but does not tell what earlier attempts did. An acquire or release
- * continues in the background until that is known, an observer until it is cancelled. */
+/* Ends the call without knowing what earlier attempts did. Acquire and release continue in the
+ * background until that is known, an observer until it is cancelled. */
 static void give_up(struct client_call *call, int error)
 {
     bool matters = call->kind == CALL_ACQUIRE || call->kind == CALL_RELEASE;
@@ -93,7 +91,7 @@ static void read_error(struct client_call *call)
              rpc->message[0] != '\0' ? rpc->message
                                      : grpc_status_name((enum grpc_status)rpc->status),
              rpc->code[0] == '\0' ? "" : ": ", rpc->code);
-    if (rpc->code[0] != '\0' && verdict != VERDICT_UNKNOWN) { /* from a node, not from a proxy */
+    if (rpc->code[0] != '\0' && verdict != VERDICT_UNKNOWN) { /* from a node, not a proxy */
         lock_renewal_ended(call, RENEWAL_NOT_APPLIED);
     }
     switch (verdict) {
@@ -120,8 +118,6 @@ static void read_error(struct client_call *call)
     }
 }
 
-/* ---- refusals ---- */
-
 static int error_of(Holdfast__V1__Reason reason)
 {
     switch (reason) {
@@ -141,7 +137,7 @@ static int error_of(Holdfast__V1__Reason reason)
         return HF_ERR_INVALID;
     case HOLDFAST__V1__REASON__NOT_OWNER:
         return HF_ERR_NOT_OWNER;
-    case HOLDFAST__V1__REASON__OK: /* it was granted, and has ended since */
+    case HOLDFAST__V1__REASON__OK: /* granted, and ended since */
     case HOLDFAST__V1__REASON__SESSION_ENDED:
     case HOLDFAST__V1__REASON__ALREADY_RELEASED:
     case HOLDFAST__V1__REASON__EXPIRED:
@@ -165,7 +161,7 @@ static void note_holder(struct hf_call *ticket, const Holdfast__V1__Holder *hold
     snprintf(h->trace, sizeof(h->trace), "%s", holder->trace);
     h->expires_in_ms = duration_ms(holder->expires_in, 0);
     if (holder->since != NULL && holder->expires_at != NULL) {
-        /* Uses only the service's wall clock: the present time there is expires_at - expires_in. */
+        /* Only by the service's wall clock: now is expires_at - expires_in there. */
         int64_t lasts_ms = seconds_ms(holder->expires_at->seconds, holder->expires_at->nanos) -
                            seconds_ms(holder->since->seconds, holder->since->nanos);
         h->held_for_ms = lasts_ms > h->expires_in_ms ? lasts_ms - h->expires_in_ms : 0;
@@ -181,7 +177,7 @@ static void refused(struct client_call *call, Holdfast__V1__Reason reason,
     int error = error_of(reason);
     char text[ERROR_TEXT];
     if (reason == HOLDFAST__V1__REASON__SUPERSEDED) {
-        call_retry(call, false); /* by an earlier attempt of this call, which has ended */
+        call_retry(call, false); /* by an earlier attempt, which has ended */
         return;
     }
     snprintf(text, sizeof(text), "%s: %s%s%s",
@@ -190,9 +186,7 @@ static void refused(struct client_call *call, Holdfast__V1__Reason reason,
     call_finish(call, error, text);
 }
 
-/* ---- grants ---- */
-
-/* Releases a lock that no caller waits for, or that is no longer safe. */
+/* Releases a lock that no caller waits for, or that is not safe. */
 static void give_back(struct hf_lock *lock)
 {
     call_begin(client_call_new(lock->client_engine, CALL_RELEASE, lock, NULL), NEVER_MS);
@@ -210,8 +204,7 @@ static void granted(struct client_call *call, const Holdfast__V1__LockHandle *ha
     snprintf(lock->lease, sizeof(lock->lease), "%s", handle->lease_id);
     lock->life.known.ttl_ms =
         lock->options.ttl_ms != 0 ? lock->options.ttl_ms : e->session.life.ttl_ms;
-    /* S5.1: counts from the first sending. If the session's keep-alives are later, life_of_lock
-     * uses them. */
+    /* S5.1: counts from the first sending. life_of_lock uses later keep-alives. */
     lock->life.known.confirmed_ms = call->first_sent_ms;
     if (call->ticket == NULL) {
         lock->is_gone = true;
@@ -281,8 +274,6 @@ static void read_campaign(struct client_call *call)
     holdfast__v1__campaign_response__free_unpacked(m, NULL);
 }
 
-/* ---- other calls ---- */
-
 static void read_release(struct client_call *call)
 {
     Holdfast__V1__UnlockResponse *m =
@@ -295,7 +286,7 @@ static void read_release(struct client_call *call)
     if (m->reason == HOLDFAST__V1__REASON__ALREADY_RELEASED && call->attempts > 1) {
         error = 0; /* by an earlier attempt */
     } else if (error == HF_ERR_NOT_OWNER && call->lock != NULL) {
-        error = HF_ERR_LOST; /* the token was ours, so the lock was revoked */
+        error = HF_ERR_LOST; /* the token was ours: it was revoked */
     }
     holdfast__v1__unlock_response__free_unpacked(m, NULL);
     call_finish(call, error, NULL);
@@ -358,7 +349,7 @@ static void read_proclaim(struct client_call *call)
     call_finish(call, error, NULL);
 }
 
-/* Any node of a cluster reports all of them. */
+/* Any node reports all of them. */
 static void read_cluster(struct client_call *call)
 {
     Holdfast__V1__ClusterResponse *m =
@@ -370,9 +361,7 @@ static void read_cluster(struct client_call *call)
     call_finish(call, 0, NULL);
 }
 
-/* ---- observers ---- */
-
-/* Records everything but the number of the event. */
+/* Records all but the event's number. */
 static void remember(struct client_call *call, Holdfast__V1__LeaderResponse *m, bool *is_same)
 {
     char *event_id = m->event_id;
@@ -401,8 +390,7 @@ void answer_observed(struct client_call *call, struct slice message)
     call->is_heard = true;
     client_engine_has_leader(e);
     remember(call, m, &is_same);
-    /* A stream begins with the present leader. That is no change if it was known before this
-     * stream. */
+    /* A stream begins with the present leader: no change if known before. */
     if (!is_first || !is_same) {
         struct notification_leader *notification = client_alloc(sizeof(*notification));
         notification->notification.kind = NOTIFICATION_LEADER;
@@ -420,11 +408,9 @@ void answer_observed(struct client_call *call, struct slice message)
     holdfast__v1__leader_response__free_unpacked(m, NULL);
 }
 
-/* ---- all calls ---- */
-
 static void read_answer(struct client_call *call)
 {
-    if (call->kind != CALL_CLUSTER) { /* a node answers that one without a leader */
+    if (call->kind != CALL_CLUSTER) { /* answered without a leader */
         client_engine_has_leader(call->client_engine);
     }
     switch (call->kind) {
@@ -447,7 +433,7 @@ static void read_answer(struct client_call *call)
     case CALL_CLUSTER:
         read_cluster(call);
         break;
-    case CALL_OBSERVE: /* the stream has ended, for example because a node stops */
+    case CALL_OBSERVE: /* the stream ended, for example because a node stops */
         call_retry(call, false);
         break;
     case CALL_READY:

@@ -1,4 +1,4 @@
-/* The public functions for a client as a whole, and for observers of elections. */
+/* Public functions of clients and observers of elections. */
 #include <stdio.h>
 
 #include "base/text.h"

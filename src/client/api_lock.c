@@ -1,4 +1,4 @@
-/* The public functions for locks: acquire, release, renew, query. */
+/* Public functions of locks. */
 #include <stdio.h>
 
 #include "base/text.h"
@@ -6,10 +6,7 @@
 #include "client/options.h"
 #include "client/proto.h"
 
-/* ---- acquire ---- */
-
-/* Begins an acquire and returns its ticket; the client is entered then. NULL: *error is the
- * reason. */
+/* The ticket; the client is entered then. NULL: *error is the reason. */
 static struct hf_call *begin(hf_client *c, const char *const *names, size_t count,
                              const char *value, const struct hf_lock_options *given, bool waits,
                              int *error)
@@ -110,8 +107,6 @@ int hf_campaign_async(hf_client *c, const char *name, const char *value,
     return acquire_async(c, &name, 1, value == NULL ? "" : value, options, done, arg, out);
 }
 
-/* ---- release ---- */
-
 static int lost(const struct hf_lock *lock)
 {
     return error_set(HF_ERR_LOST, "%s was lost: %s", lock->names[0], lock->loss);
@@ -180,8 +175,6 @@ void hf_lock_free(hf_lock *lock)
     client_leave(c);
 }
 
-/* ---- renew, proclaim ---- */
-
 int hf_renew(hf_lock *lock, uint32_t ttl_ms)
 {
     struct hf_client *c = lock->client;
@@ -230,8 +223,6 @@ int hf_proclaim(hf_lock *lock, const char *value)
     return error;
 }
 
-/* ---- query ---- */
-
 uint64_t hf_lock_token(const hf_lock *lock)
 {
     return lock->token;
@@ -252,7 +243,7 @@ uint32_t hf_lock_slot(const hf_lock *lock)
     return lock->slot;
 }
 
-/* Uses the present time, also if the client's thread has not run for a while. */
+/* By the present time: the client's thread may be late. */
 static int64_t look(const struct hf_lock *lock, bool *is_held)
 {
     struct hf_client *c = lock->client;

@@ -1,8 +1,8 @@
-/* Calls: sending, retrying until they are answered, and giving up at their deadline.
+/* Calls: sending, retrying, giving up at the deadline.
  *
- * A retry is the same request with the same id, so it takes effect once however often it is sent
- * (S8). Renewals have no id and are new each time (S5.1). When a link breaks, its calls are sent on
- * the next link at once. After a refusal a retry waits, longer each time, with jitter. */
+ * A retry has the same id and takes effect once (S8). Renewals have no id and are new each time
+ * (S5.1). The calls of a broken link use the next one at once. After a refusal a retry waits,
+ * longer each time, with jitter. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ static void on_message(void *owner, struct slice message)
     }
 }
 
-/* Moves the call from `sent` back to `waiting`. */
+/* From `sent` to `waiting`. */
 static void unsend(struct client_call *call)
 {
     if (call->state == CALL_SENT) {
@@ -44,8 +44,6 @@ static void on_end(void *owner, enum rpc_end end)
 }
 
 static const struct rpc_handler call_handler = {on_message, on_end};
-
-/* ---- start and end ---- */
 
 struct client_call *client_call_new(struct client_engine *e, enum call_kind kind,
                                     struct hf_lock *lock, struct hf_call *ticket)
@@ -76,8 +74,8 @@ static void due_at(struct client_engine *e, int64_t at_ms)
 
 static void fail_at_once(struct client_call *call);
 
-/* Whether the circuit breaker may fail the call at once. CALL_READY waits for a connection on
- * purpose, and an observer has no deadline: both wait. */
+/* Whether the circuit breaker may end the call. CALL_READY waits for a connection, and an observer
+ * has no deadline: both wait. */
 static bool can_fail_at_once(const struct client_call *call)
 {
     return call->ticket != NULL && call->kind != CALL_READY && call->kind != CALL_OBSERVE;
@@ -148,7 +146,7 @@ void call_finish(struct client_call *call, int error, const char *text)
 void call_retry(struct client_call *call, bool at_once)
 {
     struct client_engine *e = call->client_engine;
-    lock_renewal_ended(call, RENEWAL_UNANSWERED); /* no effect if the answer had the outcome */
+    lock_renewal_ended(call, RENEWAL_UNANSWERED); /* no effect after an answer with the outcome */
     unsigned doublings = call->attempts < RETRY_DOUBLINGS ? call->attempts : RETRY_DOUBLINGS;
     int64_t wait_ms = RETRY_MS << doublings;
     wait_ms = wait_ms < RETRY_MAX_MS ? wait_ms : RETRY_MAX_MS;
@@ -166,7 +164,7 @@ void calls_free_all(struct client_engine *e)
     }
 }
 
-/* Calls `visit` for every call; `visit` may free its call. */
+/* `visit` may free its call. */
 static void calls_each(struct client_engine *e,
                        void (*visit)(struct client_call *call, const void *arg), const void *arg)
 {
@@ -179,8 +177,6 @@ static void calls_each(struct client_engine *e,
         }
     }
 }
-
-/* ---- deadlines ---- */
 
 static void describe_unreached(const struct client_call *call, char *out, size_t size)
 {
@@ -197,9 +193,9 @@ static void describe_unreached(const struct client_call *call, char *out, size_t
     }
 }
 
-/* An acquire that was sent and that its caller no longer waits for. The service is requested to
- * withdraw it, under the same id, until it has answered (S7.5). A service without that field
- * continues the wait; then a grant is released when it is received. */
+/* No caller waits for this sent acquire. Requests its withdrawal under the same id until the
+ * service answers (S7.5). A service without that field continues the wait; a received grant is then
+ * released. */
 static void withdraw(struct client_call *call)
 {
     struct client_engine *e = call->client_engine;
@@ -211,11 +207,11 @@ static void withdraw(struct client_call *call)
     call->maybe_done = true;
     call->retry_at_ms = e->now_ms;
     list_remove(&call->link);
-    list_append(e->waiting.next, &call->link); /* first, before other calls use its stream */
+    list_append(e->waiting.next, &call->link); /* first, before others use its stream */
 }
 
-/* The circuit breaker is open. Nothing was sent, so nothing was done. A release continues in the
- * background, as it does after its deadline. */
+/* The circuit breaker is open; nothing was sent. A release continues in the background, as after
+ * its deadline. */
 static void fail_at_once(struct client_call *call)
 {
     struct client_engine *e = call->client_engine;
@@ -268,8 +264,7 @@ static void tick(struct client_call *call, const void *arg)
     int64_t due_ms = call->deadline_ms;
     if (call->first_sent_ms == 0 && call->reach_by_ms < due_ms) {
         if (call->is_long && e->current >= 0 && e->session.is_open) {
-            call->reach_by_ms = e->now_ms + e->options.call_timeout_ms; /* it only waits for its
-                                                                           turn */
+            call->reach_by_ms = e->now_ms + e->options.call_timeout_ms; /* waits for its turn */
         }
         due_ms = call->reach_by_ms;
     }
@@ -290,8 +285,6 @@ void calls_tick(struct client_engine *e)
         calls_each(e, tick, NULL);
     }
 }
-
-/* ---- sending ---- */
 
 static bool send(struct client_call *call, struct link *link)
 {
@@ -325,8 +318,7 @@ static bool send(struct client_call *call, struct link *link)
     return true;
 }
 
-/* Renewals that set a TTL are sent one after the other. Otherwise it is not known which one was
- * applied last. */
+/* One renewal with a TTL at a time: else the last applied one is unknown. */
 static bool is_behind_another(const struct client_call *call)
 {
     return call->kind == CALL_RENEW && call->lock != NULL && call->ttl_ms != 0 &&
@@ -360,8 +352,6 @@ void calls_go(struct client_engine *e)
         }
     }
 }
-
-/* ---- the session is lost or refused ---- */
 
 static void session_lost(struct client_call *call, const void *why)
 {
@@ -399,8 +389,6 @@ void calls_session_refused(struct client_engine *e, int error, const char *text)
         calls_each(e, session_refused, &refusal);
     }
 }
-
-/* ---- cancelled by the caller ---- */
 
 void client_engine_cancel(struct client_engine *e, struct hf_call *ticket, int64_t now_ms)
 {

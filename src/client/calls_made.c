@@ -1,4 +1,4 @@
-/* Turns calls of the application into calls of the engine. See engine.h. */
+/* Turns calls of the application into calls of the engine (engine.h). */
 #include <stdio.h>
 
 #include "client/engine.h"
@@ -31,13 +31,13 @@ void client_engine_acquire(struct client_engine *e, struct hf_lock *lock, struct
     snprintf(lock->owner, sizeof(lock->owner), "h%llu", (unsigned long long)++e->owner_count);
     struct client_call *call = client_call_new(e, CALL_ACQUIRE, lock, ticket);
     call->is_long = wait_ms != 0;
-    lock_unref(lock); /* the call has its own reference now, and passes it to the ticket */
+    lock_unref(lock); /* the call has its own, and passes it to the ticket */
     call_begin(call, wait_ms < 0 || wait_ms >= NEVER_MS - timeout_at(e) ? NEVER_MS
                                                                         : timeout_at(e) + wait_ms);
     client_engine_go(e, now_ms);
 }
 
-/* Does what is due first, so that a lock whose deadline has passed is lost before the query. */
+/* A lock past its deadline is lost before the query. */
 static bool is_held(struct client_engine *e, struct hf_lock *lock, int64_t now_ms)
 {
     client_engine_go(e, now_ms);
@@ -111,7 +111,7 @@ void client_engine_shut(struct client_engine *e, int64_t now_ms)
 {
     e->session.is_closing = true;
     if (!e->session.is_open) {
-        e->is_closed = true; /* a session that is being opened has no locks, and ends by its TTL */
+        e->is_closed = true; /* a session being opened has no locks and ends by its TTL */
     }
     client_engine_go(e, now_ms);
 }

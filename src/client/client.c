@@ -1,4 +1,4 @@
-/* Runs a client: its thread, its iterations, the callbacks, and the threads that wait. */
+/* Runs a client: thread, iterations, callbacks, waiting threads. */
 #include "client/client.h"
 
 #include <errno.h>
@@ -11,8 +11,6 @@
 
 #include "client/options.h"
 #include "client/proto.h"
-
-/* ---- public calls ---- */
 
 int client_enter(struct hf_client *c, bool waits)
 {
@@ -50,8 +48,6 @@ void client_kick(struct hf_client *c)
     }
 }
 
-/* ---- notifications ---- */
-
 static void notify_event(struct hf_client *c, const struct notification_event *n)
 {
     struct hf_lock *lock = n->lock;
@@ -84,7 +80,7 @@ static void tell_leader(struct hf_client *c, const struct notification_leader *n
     n->ticket->changed(c, &leader, n->ticket->arg);
 }
 
-/* The caller owns the handle from here on. */
+/* The caller owns the handle now. */
 static struct hf_lock *hand_over(struct hf_client *c, struct hf_call *ticket)
 {
     struct hf_lock *lock = ticket->lock;
@@ -95,7 +91,7 @@ static struct hf_lock *hand_over(struct hf_client *c, struct hf_call *ticket)
     return lock;
 }
 
-/* Calls the callbacks, without the mutex, one after the other. */
+/* Callbacks run one by one, without the mutex. */
 static void dispatch(struct hf_client *c)
 {
     if (c->is_dispatching) {
@@ -107,7 +103,7 @@ static void dispatch(struct hf_client *c)
          n = notification_take(&c->client_engine)) {
         struct hf_call *ticket = (struct hf_call *)n;
         if (n->kind == NOTIFICATION_DONE && ticket->waiter != NULL) {
-            pthread_cond_signal(ticket->waiter); /* the waiting thread frees it */
+            pthread_cond_signal(ticket->waiter); /* it frees the ticket */
             continue;
         }
         struct hf_lock *lock = n->kind == NOTIFICATION_DONE ? hand_over(c, ticket) : NULL;
@@ -131,8 +127,6 @@ static void dispatch(struct hf_client *c)
     }
     c->is_dispatching = false;
 }
-
-/* ---- iterations ---- */
 
 static void rest(struct hf_client *c, int wait_ms)
 {
@@ -163,8 +157,7 @@ void client_turn(struct hf_client *c, int wait_ms)
     }
 }
 
-/* Sleeps until there is work for the next iteration. Before that a waiting thread checks whether
- * the last iteration has ended its wait. */
+/* Sleeps until there is work. A waiting thread first checks whether its wait has ended. */
 static void client_sleep(struct hf_client *c, int wait_ms)
 {
     c->is_driven = true;
@@ -222,8 +215,6 @@ int client_wait(struct hf_client *c, struct hf_call *ticket, struct hf_lock **lo
     pthread_cond_destroy(&woken);
     return error;
 }
-
-/* ---- open ---- */
 
 static bool start_thread(struct hf_client *c)
 {
@@ -308,8 +299,6 @@ int hf_client_open(hf_client **out, const char *endpoints, const struct hf_optio
     return 0;
 }
 
-/* ---- close ---- */
-
 static void stop(struct hf_client *c)
 {
     c->is_stopping = true;
@@ -361,7 +350,7 @@ void hf_client_close(hf_client *c)
         return;
     }
     if (client_enter(c, true) != 0) {
-        return; /* inside a callback, or concurrently: the client stays open */
+        return; /* inside a callback, or concurrent: it stays open */
     }
     client_engine_cancel_all(&c->client_engine, client_now_ms());
     client_engine_shut(&c->client_engine, client_now_ms());
@@ -369,13 +358,13 @@ void hf_client_close(hf_client *c)
     io_wake(&c->io);
     wait_closed(c);
     if (!c->has_thread && !c->is_driven) {
-        client_turn(c, 0); /* so that every callback has been called */
+        client_turn(c, 0); /* calls every callback */
     }
     stop(c);
 }
 
-/* A child process has a copy of the memory at the fork, and none of its threads. If another thread
- * held the mutex then, the state may be inconsistent: so only the descriptors are closed. */
+/* A child has the memory at the fork, without threads. If another thread held the mutex, the state
+ * may be inconsistent: only the descriptors are closed. */
 static void abandon_in_child(struct hf_client *c)
 {
     if (pthread_mutex_trylock(&c->mutex) != 0) {

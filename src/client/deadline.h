@@ -1,9 +1,8 @@
-/* How long a lock or session is certainly still held: the arithmetic of S5 only.
+/* How long a lock or session is certainly held: the arithmetic of S5.
  *
- * A confirmation counts from the sending of the confirmed message, on CLOCK_BOOTTIME. The service
- * cannot have received it earlier, so its promise lasts at least until then plus the TTL. From
- * that, 0.1 % is subtracted for different clock rates (S1.6) and 5 ms for rounding. Times are
- * milliseconds of that clock and always an argument. */
+ * A confirmation counts from the sending of the confirmed message, on CLOCK_BOOTTIME: the service
+ * cannot have received it earlier. From that plus the TTL, 0.1 % is subtracted for different clock
+ * rates (S1.6) and 5 ms for rounding. Times are ms of that clock. */
 #ifndef HOLDFAST_CLIENT_DEADLINE_H
 #define HOLDFAST_CLIENT_DEADLINE_H
 
@@ -15,13 +14,13 @@
 enum { DEADLINE_MARGIN_MS = 5, DEADLINE_RATE = 1000 };
 
 struct life {
-    int64_t confirmed_ms; /* when the last confirmed message was sent */
+    int64_t confirmed_ms; /* sending of the last confirmed message */
     int64_t ttl_ms;
 };
 
 enum standing {
     STANDING_SAFE,
-    STANDING_JEOPARDY, /* a third of the TTL is left, or less */
+    STANDING_JEOPARDY, /* at most a third of the TTL is left */
     STANDING_LOST,
 };
 
@@ -36,8 +35,7 @@ static inline int64_t life_jeopardy_at(struct life l)
     return life_safe_until(l) - l.ttl_ms / 3;
 }
 
-/* A confirmation of the session confirms its locks too, and no lock outlives its session (S4.2).
- * The functions below compute the two deadlines of a lock. */
+/* A confirmed session confirms its locks; no lock outlives its session (S4.2). */
 static inline struct life life_of_lock(struct life lock, struct life session)
 {
     if (session.confirmed_ms > lock.confirmed_ms) {
@@ -74,7 +72,7 @@ static inline int64_t life_left(int64_t safe_until_ms, int64_t now_ms)
     return safe_until_ms > now_ms ? safe_until_ms - now_ms : 0;
 }
 
-/* Confirms what was sent at `sent_ms`. An older confirmation changes nothing. */
+/* An older confirmation changes nothing. */
 static inline void life_confirm(struct life *l, int64_t sent_ms)
 {
     if (sent_ms > l->confirmed_ms) {
@@ -84,15 +82,14 @@ static inline void life_confirm(struct life *l, int64_t sent_ms)
 
 /* The deadlines that a lock may have at the service while renewals that set a TTL are unanswered.
  *
- * A renewal sent at t with TTL d is either applied, at t or later, or not. If it is, the lock lasts
- * at least until t + d; if not, the earlier TTL counts. Until the answer is received, the client
- * uses the shorter of the two. A renewal that is never answered counts for as long as the lock is
- * held: a network may delay a request without bound, so it may be applied even after a later
- * renewal was confirmed. A TTL of 0 ms means that there is no such renewal. */
+ * A renewal sent at t with TTL d may be applied, at t or later: then the lock lasts at least until
+ * t + d, else the earlier TTL counts. Until the answer, the shorter one counts. An unanswered
+ * renewal counts as long as the lock is held: a delayed request may be applied even after a later
+ * renewal was confirmed. TTL 0: no such renewal. */
 struct lock_life {
-    struct life known;      /* from the newest answer */
-    struct life in_flight;  /* the one renewal that was sent and may still be answered */
-    struct life unanswered; /* the others: their earliest send time and their shortest TTL */
+    struct life known;      /* newest answer */
+    struct life in_flight;  /* the renewal that may still be answered */
+    struct life unanswered; /* others: earliest send time, shortest TTL */
 };
 
 static inline int64_t lock_life_moment(const struct lock_life *l, struct life session,
@@ -118,7 +115,7 @@ static inline int64_t lock_life_jeopardy_at(const struct lock_life *l, struct li
     return lock_life_moment(l, session, life_lock_jeopardy_at);
 }
 
-/* The shortest TTL that the service may apply. */
+/* The shortest that the service may apply. */
 static inline int64_t lock_life_ttl(const struct lock_life *l)
 {
     int64_t ttl_ms = l->known.ttl_ms;
@@ -131,7 +128,7 @@ static inline int64_t lock_life_ttl(const struct lock_life *l)
     return ttl_ms;
 }
 
-/* A keep-alive counts whichever TTL the service has. */
+/* Counts for whichever TTL the service has. */
 static inline void lock_life_confirm(struct lock_life *l, int64_t sent_ms)
 {
     life_confirm(&l->known, sent_ms);
@@ -139,7 +136,7 @@ static inline void lock_life_confirm(struct lock_life *l, int64_t sent_ms)
     life_confirm(&l->unanswered, sent_ms);
 }
 
-/* The outcome of a renewal that sets a TTL. There is at most one in flight. */
+/* Of a renewal that sets a TTL; at most one is in flight. */
 enum renewal { RENEWAL_APPLIED, RENEWAL_NOT_APPLIED, RENEWAL_UNANSWERED };
 
 static inline void lock_life_renewal_sent(struct lock_life *l, int64_t ttl_ms, int64_t sent_ms)

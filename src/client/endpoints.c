@@ -7,8 +7,6 @@
 #include "base/panic.h"
 #include "client/deadline.h"
 
-/* ---- reading addresses ---- */
-
 static bool endpoint_parse(struct endpoint *p, const char *text, size_t len)
 {
     memset(p, 0, sizeof(*p));
@@ -80,8 +78,6 @@ void endpoints_learn(struct endpoints *e, const char *text)
     }
 }
 
-/* ---- which to try ---- */
-
 bool endpoints_may_try(const struct endpoints *e, int which, int64_t now_ms)
 {
     const struct endpoint *p = &e->at[which];
@@ -113,8 +109,6 @@ int endpoints_pick(struct endpoints *e, int avoid, int64_t now_ms, int64_t *next
     }
     return best;
 }
-
-/* ---- results of attempts ---- */
 
 void endpoints_begun(struct endpoints *e, int which)
 {
@@ -180,7 +174,7 @@ void endpoints_describe(const struct endpoints *e, char *out, size_t size)
 
 int64_t endpoints_jitter(struct endpoints *e, int64_t base_ms)
 {
-    /* xorshift64: sufficient to spread the retries of many clients. */
+    /* xorshift64: sufficient to spread retries. */
     e->random ^= e->random << 13;
     e->random ^= e->random >> 7;
     e->random ^= e->random << 17;

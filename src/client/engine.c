@@ -1,8 +1,7 @@
-/* One iteration of the engine: what is due, which link to use, what to send; and the entry
- * functions. See engine.h.
+/* One iteration of the engine (engine.h), and its entry functions.
  *
- * At most one link is in use and one is being dialed. The engine leaves a link only when a better
- * one is up: that of the leader, or any other one when this node is draining or has no leader. */
+ * At most one link is in use and one is being dialed. A link is left only when a better one is up:
+ * the leader's, or any when this node is draining or has no leader. */
 #include "client/engine.h"
 
 #include <stdio.h>
@@ -10,11 +9,10 @@
 #include "client/proto.h"
 
 enum {
-    NO_LEADER_MS = 500, /* a node may be without a leader for this long before another one is
-                           tried */
+    NO_LEADER_MS = 500, /* then another node than one without a leader is tried */
     SILENCE_MIN_MS = 100,
-    MEMBERS_MS = 60000, /* a new link requests the list of nodes at most this often */
-    HOPS_DOUBLED = 5,   /* the longest pause between two hops: ENDPOINT_RETRY_MS << 5 */
+    MEMBERS_MS = 60000, /* minimum between two requests for the list of nodes */
+    HOPS_DOUBLED = 5,   /* longest pause between hops: ENDPOINT_RETRY_MS << 5 */
     HOPS_FORGOTTEN_MS = 2000,
 };
 
@@ -73,15 +71,13 @@ void client_engine_next_id(struct client_engine *e, char out[REQUEST_ID_TEXT])
     snprintf(out, REQUEST_ID_TEXT, "%s-%llu", e->id_prefix, (unsigned long long)++e->id_count);
 }
 
-/* ---- what answers contain about the cluster ---- */
-
 void client_engine_heard_leader(struct client_engine *e, struct link *link, const char *text)
 {
     if (e->options.any_node || text[0] == '\0') {
         return;
     }
     if (strcmp(text, link->peer) == 0 && link->endpoint >= 0) {
-        e->endpoints.leader = link->endpoint; /* another address of the same node */
+        e->endpoints.leader = link->endpoint; /* another address of that node */
     } else {
         (void)endpoints_learn_leader(&e->endpoints, text);
     }
@@ -112,10 +108,8 @@ void client_engine_has_leader(struct client_engine *e)
     e->no_leader_ms = 0;
 }
 
-/* ---- links ---- */
-
-/* The shortest TTL decides how soon a silence must be detected. Two silences fit into a third of
- * it, so there is time to use another node before anything is in jeopardy. */
+/* Two silences fit into a third of the shortest TTL: there is time for another node before anything
+ * is in jeopardy. */
 int64_t client_engine_silence_ms(const struct client_engine *e)
 {
     int64_t ms = e->options.session_ttl_ms / 6;
@@ -163,7 +157,7 @@ static void link_is_up(struct client_engine *e, int which)
     e->session.retry_at_ms = e->now_ms;
     e->stat_reconnects++;
     if (before >= 0 && before != which) {
-        link_close(&e->links[before]); /* its calls continue on the new link */
+        link_close(&e->links[before]); /* its calls continue on the new one */
     }
     notification_event(e, HF_EVENT_CONNECTED, NULL, 0, e->endpoints.at[link->endpoint].text);
     query_members(e);
@@ -177,9 +171,8 @@ static void dial(struct client_engine *e, int endpoint)
               e->now_ms + e->options.connect_timeout_ms);
 }
 
-/* The first move to a named leader is made at once. Nodes that disagree, for example during an
- * election, could redirect the client as fast as the network allows. So the pause before the next
- * move doubles. */
+/* The first move to a named leader is immediate. Nodes that disagree, as in an election, could
+ * redirect the client at network speed: the pause before the next move doubles. */
 static void note_hop(struct client_engine *e)
 {
     if (e->now_ms - e->hop_ms >= HOPS_FORGOTTEN_MS) {
@@ -190,7 +183,7 @@ static void note_hop(struct client_engine *e)
     e->hops += e->hops < HOPS_DOUBLED ? 1 : 0;
 }
 
-/* The endpoint that is better than the current one, or -1. */
+/* A better endpoint than the current one, or -1. */
 static int better(struct client_engine *e, int64_t *next_ms)
 {
     const struct link *link = &e->links[e->current];
@@ -225,7 +218,7 @@ static void seek(struct client_engine *e)
     int endpoint = e->current >= 0 ? better(e, &next_ms)
                                    : endpoints_pick(&e->endpoints, -1, e->now_ms, &next_ms);
     if (e->current < 0 && endpoint < 0 && next_ms == NEVER_MS) {
-        next_ms = e->now_ms; /* `better` has just failed the last endpoint */
+        next_ms = e->now_ms; /* `better` failed the last endpoint */
     }
     if (endpoint >= 0) {
         dial(e, endpoint);
@@ -234,9 +227,7 @@ static void seek(struct client_engine *e)
     }
 }
 
-/* ---- the iteration ---- */
-
-/* Does what time alone decides, before anything that was read (S5.2). */
+/* Does what time alone decides, before anything read (S5.2). */
 static void tick(struct client_engine *e, int64_t now_ms)
 {
     e->now_ms = now_ms > e->now_ms ? now_ms : e->now_ms;
@@ -263,7 +254,7 @@ void client_engine_go(struct client_engine *e, int64_t now_ms)
         session_go(e);
         locks_go(e);
         calls_go(e);
-        calls_tick(e); /* calls that were just begun have deadlines too */
+        calls_tick(e); /* new calls have deadlines too */
     }
     for (unsigned i = 0; i < ENGINE_LINKS; i++) {
         link_flush(&e->links[i]);
@@ -286,8 +277,6 @@ int64_t client_engine_next_ms(const struct client_engine *e)
     return next_ms;
 }
 
-/* ---- input from the sockets ---- */
-
 void client_engine_connected(struct client_engine *e, unsigned which, const char *peer,
                              int64_t now_ms)
 {
@@ -309,7 +298,7 @@ void client_engine_input(struct client_engine *e, unsigned which, struct slice b
     struct link *link = &e->links[which];
     tick(e, now_ms);
     if (link->state == LINK_FREE) {
-        return; /* the tick has closed it */
+        return; /* closed by the tick */
     }
     bool is_well = link_input(link, bytes, e->now_ms);
     if (link->state == LINK_DIALING && http2_client_is_ready(link->http2)) {

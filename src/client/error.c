@@ -1,4 +1,4 @@
-/* The texts of errors, and the last error of each thread. */
+/* Error texts; the last error of each thread. */
 #include <holdfast.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A handle as text: "hf1.TOKEN.LEASE". Another process can release or renew the lock with it. */
+/* A handle as text, "hf1.TOKEN.LEASE", for release or renewal by another process. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* The fence of a resource: a high-water mark of tokens, and three stores for it (S11).
+/* The fence of a resource: a high-water mark of tokens with three stores (S11).
  *
- * The mark is saved before the caller gets permission. So a crash in between may refuse a holder
- * that was entitled to write, but never permits a stale one. */
+ * The mark is saved before permission is given: a crash in between may refuse an entitled holder,
+ * but never permits a stale one. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 struct hf_fence {
     pthread_mutex_t mutex;
     struct hf_fence_store store;
-    struct fence_marks *marks; /* for our own two stores, else NULL */
+    struct fence_marks *marks; /* of our two stores, else NULL */
 };
 
 int hf_fence_open(hf_fence **out, const struct hf_fence_store *store)
@@ -72,7 +72,7 @@ void hf_fence_close(hf_fence *fence)
     }
 }
 
-/* Under the fence's mutex. */
+/* With the fence's mutex. */
 static int guard(struct hf_fence *fence, const char *resource, uint64_t token, uint64_t *mark)
 {
     *mark = 0;

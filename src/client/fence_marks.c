@@ -5,9 +5,8 @@
  *     ...
  *     end COUNT
  *
- * A new file is written completely beside the old one, synced, and renamed, so at any moment one
- * complete file exists. A file without its last line was not written by this code, and is
- * refused. */
+ * A new file is written beside the old one, synced and renamed: one complete file always exists. A
+ * file without its last line is refused. */
 #include "client/fence_marks.h"
 
 #include <errno.h>
@@ -39,7 +38,7 @@ struct fence_marks {
     int lock_fd;
 };
 
-/* The index of the resource, or the index to insert it at. */
+/* Its index, or where to insert it. */
 static size_t find(const struct fence_marks *m, const char *resource, bool *is_there)
 {
     size_t low = 0;
@@ -96,8 +95,6 @@ static void take(struct fence_marks *m, const char *resource)
     m->count--;
     memmove(&m->at[i], &m->at[i + 1], (m->count - i) * sizeof(*m->at));
 }
-
-/* ---- the file ---- */
 
 static bool read_line(struct fence_marks *m, char *line, bool *is_over)
 {
@@ -190,8 +187,6 @@ static int take_file(struct fence_marks *m, const char *path)
     return error != 0 ? error : read_file(m);
 }
 
-/* ---- open and close ---- */
-
 int fence_marks_open(struct fence_marks **out, const char *path)
 {
     struct fence_marks *m = client_alloc(sizeof(*m));
@@ -241,8 +236,8 @@ int fence_marks_save(void *arg, const char *resource, uint64_t mark)
         return -1;
     }
     if (m->path != NULL && !write_file(m)) {
-        /* It is not known whether the file reached the disk. Memory keeps the earlier
-         * mark, because the caller gets an error. */
+        /* It is unknown whether the file reached the disk. Memory keeps the earlier mark: the
+         * caller gets an error. */
         int error = errno;
         if (before == 0) {
             take(m, resource);

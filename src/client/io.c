@@ -1,5 +1,5 @@
-/* The connections of the engine's links, and its clock: poll(2), an eventfd for wake-ups, a timerfd on
- * CLOCK_BOOTTIME. This file makes no decisions. */
+/* Connections of the links, and the clock: poll(2), an eventfd for wake-ups, a timerfd on
+ * CLOCK_BOOTTIME. No decisions. */
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -49,7 +49,7 @@ void io_wake(struct io *io)
 {
     uint64_t one = 1;
     if (write(io->wake_fd, &one, sizeof(one)) < 0) {
-        /* The counter is at its maximum: the thread is being woken already. */
+        /* The counter is at its maximum: a wake-up is pending. */
     }
 }
 
@@ -59,8 +59,6 @@ static bool drain(int fd)
     uint64_t count;
     return read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count);
 }
-
-/* ---- connections ---- */
 
 static void fail(struct hf_client *c, unsigned i)
 {
@@ -88,7 +86,7 @@ static void receive(struct hf_client *c, unsigned i)
     uint8_t bytes[READ_SIZE];
     for (unsigned times = 0; times < READ_TIMES; times++) {
         if (c->client_engine.links[i].generation != l->generation) {
-            return; /* the engine has closed this connection */
+            return; /* closed by the engine */
         }
         size_t len;
         enum transport_io io = transport_read(&l->transport, bytes, sizeof(bytes), &len);
@@ -101,7 +99,7 @@ static void receive(struct hf_client *c, unsigned i)
         }
         client_engine_input(&c->client_engine, i, slice_make(bytes, len), client_now_ms());
         if (len < sizeof(bytes)) {
-            return; /* no more bytes; poll reports further ones */
+            return; /* poll reports further bytes */
         }
     }
     io_wake(&c->io);
@@ -111,7 +109,7 @@ void io_read(struct hf_client *c)
 {
     (void)drain(c->io.wake_fd);
     if (drain(c->io.timer_fd)) {
-        c->io.timer_ms = -1; /* it must be set again */
+        c->io.timer_ms = -1; /* to be set again */
     }
     for (unsigned i = 0; i < ENGINE_LINKS; i++) {
         struct io_link *l = &c->io.links[i];
@@ -133,7 +131,7 @@ static void transmit(struct hf_client *c, unsigned i)
     while (t->state == TRANSPORT_UP && buffer_len(&link->out) > 0) {
         size_t len;
         if (transport_write(t, buffer_bytes(&link->out), &len) != TRANSPORT_OK) {
-            return; /* AGAIN: poll reports when to continue; the next read returns other errors */
+            return; /* AGAIN: poll reports it; the next read returns other errors */
         }
         buffer_consume(&link->out, len);
         link_flush(link);
@@ -149,7 +147,7 @@ static void set_timer(struct hf_client *c)
     c->io.timer_ms = next_ms;
     struct itimerspec at = {.it_value = {0, 0}};
     if (next_ms != NEVER_MS) {
-        next_ms = next_ms > 1 ? next_ms : 1; /* a time of zero would disarm the timer */
+        next_ms = next_ms > 1 ? next_ms : 1; /* zero would disarm it */
         at.it_value.tv_sec = (time_t)(next_ms / 1000);
         at.it_value.tv_nsec = (long)(next_ms % 1000) * 1000000;
     }

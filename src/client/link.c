@@ -72,7 +72,7 @@ void link_flush(struct link *link)
     }
 }
 
-/* Since when the peer has been silent although it owes an answer. */
+/* Since when the peer is silent and owes an answer. */
 static int64_t silent_since(const struct link *link)
 {
     int64_t since_ms = link->heard_ms > link->owed_since_ms ? link->heard_ms : link->owed_since_ms;

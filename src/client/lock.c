@@ -1,12 +1,11 @@
-/* Locks: the handles of the callers, and their states.
+/* Handles of the callers, and their states.
  *
  *   REQUESTED ──granted──▶ HELD ──┬── released, or the handle freed ──▶ RELEASED
  *                                 └── LOST, permanently: reported by the service, session lost,
  *                                     epoch of the leader changed, or not confirmed in time
  *
- * Deadlines only move later while confirmations arrive and no renewal sets a shorter TTL. So the
- * engine keeps one time before which no lock has anything due, and checks all locks at that
- * time. */
+ * Deadlines only move later unless a renewal sets a shorter TTL. So the engine keeps one time
+ * before which no lock has anything due, and checks all at that time. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -72,7 +71,7 @@ static int64_t jeopardy_at(const struct hf_lock *lock)
     return lock_life_jeopardy_at(&lock->life, lock->client_engine->session.life);
 }
 
-/* The deadline may be earlier than before, and the TTL shorter. Returns when jeopardy begins. */
+/* Deadline and TTL may be shorter now. Returns when jeopardy begins. */
 static int64_t look_again(struct hf_lock *lock)
 {
     struct client_engine *e = lock->client_engine;
@@ -81,8 +80,6 @@ static int64_t look_again(struct hf_lock *lock)
     session_hurry(e, lock_life_ttl(&lock->life));
     return next_ms;
 }
-
-/* ---- granted, confirmed ---- */
 
 void lock_granted(struct hf_lock *lock)
 {
@@ -133,8 +130,6 @@ void lock_renewal_ended(struct client_call *call, enum renewal how)
     }
 }
 
-/* ---- lost, released ---- */
-
 void lock_lose(struct hf_lock *lock, const char *why, const char *words)
 {
     struct client_engine *e = lock->client_engine;
@@ -149,8 +144,8 @@ void lock_lose(struct hf_lock *lock, const char *why, const char *words)
                        words != NULL && words[0] != '\0' ? words : lock->loss);
 }
 
-/* The lock is lost for the caller, but may still be held at the service, where the session's
- * keep-alives would keep it. So it is released, but not before the lock-delay of an unclean end. */
+/* Lost for the caller, but the service may still hold it, extended by keep-alives. So it is
+ * released, but not before the lock-delay of an unclean end. */
 static void lose_and_give_back(struct hf_lock *lock, const char *why)
 {
     lock_lose(lock, why, NULL);
@@ -201,8 +196,6 @@ struct hf_lock *locks_find(struct client_engine *e, uint64_t token)
     return NULL;
 }
 
-/* ---- deadlines ---- */
-
 void locks_tick(struct client_engine *e)
 {
     if (e->now_ms < e->next_lock_ms) {
@@ -231,8 +224,6 @@ void locks_tick(struct client_engine *e)
         e->next_lock_ms = next_ms < e->next_lock_ms ? next_ms : e->next_lock_ms;
     }
 }
-
-/* ---- after a resume: check each lock ---- */
 
 void locks_check_all(struct client_engine *e)
 {

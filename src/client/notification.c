@@ -1,4 +1,4 @@
-/* The engine's notifications: one queue, so that they are delivered in the order of the events. */
+/* One queue: notifications are delivered in the order of the events. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -12,8 +12,6 @@
 
 enum { HOST_TEXT = 256, PROGRAM_TEXT = 64 };
 
-/* ---- the client's identity, for display ---- */
-
 struct identity {
     char host[HOST_TEXT];
     char program[PROGRAM_TEXT];
@@ -57,11 +55,9 @@ static void default_client_id(const struct identity *identity, char *out, size_t
 {
     snprintf(out, size, "%.150s/%ld/%s", identity->host, identity->pid, identity->program);
     if (!text_is_plain(slice_of(out))) {
-        snprintf(out, size, "%ld", identity->pid); /* the name of a program may be anything */
+        snprintf(out, size, "%ld", identity->pid); /* a program's name may be anything */
     }
 }
-
-/* ---- options of a client ---- */
 
 static bool is_ttl(uint32_t ttl_ms)
 {
@@ -134,8 +130,6 @@ const char *options_endpoints(const char *given)
     }
     return given == NULL || given[0] == '\0' ? "127.0.0.1:4653" : given;
 }
-
-/* ---- options of a lock ---- */
 
 static int check_names(const char *const *names, size_t count)
 {

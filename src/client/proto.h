@@ -1,4 +1,4 @@
-/* Helpers for gRPC messages: durations, and allocation that does not fail. */
+/* gRPC messages: durations, allocation that does not fail. */
 #ifndef HOLDFAST_CLIENT_PROTO_H
 #define HOLDFAST_CLIENT_PROTO_H
 
@@ -11,7 +11,6 @@
 #include "base/panic.h"
 #include "base/slice.h"
 
-/* Shorter names for those of protoc-c. */
 typedef Holdfast__V1__SessionRequest SessionRequest;
 typedef Holdfast__V1__SessionResponse SessionResponse;
 typedef Google__Protobuf__Duration Duration;
@@ -33,7 +32,7 @@ static inline char *client_copy(const char *text)
     return copy;
 }
 
-/* protobuf-c's strings are not const. It does not write to those of a message that is packed. */
+/* protobuf-c's strings are not const, but packing does not write to them. */
 static inline char *proto_text(const char *text)
 {
     return (char *)(uintptr_t)text;
@@ -47,7 +46,7 @@ static inline Duration duration_of(int64_t ms)
     return d;
 }
 
-/* Times of the service are never longer than this; a false value is cut to the maximum. */
+/* Cuts false values to a maximum above all times of the service. */
 static inline int64_t seconds_ms(int64_t seconds, int32_t nanos)
 {
     const int64_t most = INT64_C(1) << 53;
@@ -57,13 +56,13 @@ static inline int64_t seconds_ms(int64_t seconds, int32_t nanos)
     return seconds * 1000 + nanos / 1000000;
 }
 
-/* Rounded down; `absent` when there is none. */
+/* Rounded down; `absent`: none. */
 static inline int64_t duration_ms(const Duration *d, int64_t absent)
 {
     return d == NULL ? absent : seconds_ms(d->seconds, d->nanos);
 }
 
-/* Packs any message; the caller frees the result with free(). */
+/* The caller frees the result with free(). */
 static inline uint8_t *proto_pack(const ProtobufCMessage *message, size_t *len)
 {
     size_t size = protobuf_c_message_get_packed_size(message);

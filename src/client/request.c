@@ -1,5 +1,5 @@
-/* The messages that calls send. Each is encoded once, when the session is known: a retry with the
- * same id must have the same body (S8.1). A withdrawal is encoded again, under its id. */
+/* The messages of calls, encoded once, when the session is known: a retry with the same id must
+ * have the same body (S8.1). A withdrawal is encoded again, under its id. */
 #include "client/engine.h"
 #include "client/proto.h"
 
@@ -16,7 +16,7 @@ const char *request_path(const struct client_call *call)
         }
         return call->lock->count > 1 ? LOCK_SERVICE "MultiLock" : LOCK_SERVICE "Lock";
     case CALL_RELEASE:
-        return LOCK_SERVICE "Unlock"; /* also for an election: resigning is releasing */
+        return LOCK_SERVICE "Unlock"; /* also resigns from an election */
     case CALL_RENEW:
         return LOCK_SERVICE "Renew";
     case CALL_PROCLAIM:
@@ -54,7 +54,7 @@ static Holdfast__V1__Tier tier_of(enum hf_tier tier)
     return tier == HF_EFFICIENCY ? HOLDFAST__V1__TIER__EFFICIENCY : HOLDFAST__V1__TIER__CORRECTNESS;
 }
 
-/* The times of an acquire; a NULL pointer means the default. */
+/* The times of an acquire; NULL: the default. */
 struct times {
     Duration ttl_value;
     Duration wait_value;
@@ -146,7 +146,7 @@ static void encode_release(struct client_call *call)
         m.fence_token = lock->token;
         m.request_id = call->request_id;
     } else {
-        /* From an exported handle: the token alone makes it idempotent. */
+        /* An exported handle: the token makes it idempotent. */
         m.fence_token = call->token;
         m.lease_id = call->lease;
     }

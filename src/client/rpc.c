@@ -6,8 +6,6 @@
 
 #include "client/engine.h"
 
-/* ---- sending ---- */
-
 /* Writes a message with its prefix. */
 static void frame(struct buffer *out, struct slice message)
 {
@@ -69,8 +67,6 @@ void rpc_cancel(struct rpc *rpc)
     }
 }
 
-/* ---- receiving ---- */
-
 static bool number(struct slice text, int *out)
 {
     int value = 0;
@@ -120,13 +116,13 @@ static void on_data(void *call, struct slice data)
     while (data.len > 0) {
         struct grpc_result r = grpc_reader_feed(&rpc->reader, data);
         if (r.event == GRPC_ERROR) {
-            return; /* it ends as RPC_STRANGE */
+            return; /* ends as RPC_STRANGE */
         }
         data = slice_make(data.data + r.consumed, data.len - r.consumed);
         if (r.event == GRPC_MESSAGE) {
             rpc->handler->on_message(rpc->owner, r.message);
             if (rpc->link == NULL) {
-                return; /* the owner has cancelled it */
+                return; /* cancelled by the owner */
             }
         }
     }

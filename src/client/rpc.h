@@ -1,5 +1,5 @@
-/* One attempt of a gRPC call on one link: its stream, the received messages, and the status in the
- * trailers. The caller decides about retries. */
+/* One attempt of a gRPC call on one link: stream, messages, status. The caller decides about
+ * retries. */
 #ifndef HOLDFAST_CLIENT_RPC_H
 #define HOLDFAST_CLIENT_RPC_H
 
@@ -8,24 +8,24 @@
 #include "wire/http2_client.h"
 
 enum rpc_end {
-    RPC_ANSWERED,  /* there is a status */
-    RPC_UNTOUCHED, /* nothing was done: refused before it was processed, or never sent */
-    RPC_BROKEN,    /* the outcome is not known */
-    RPC_STRANGE,   /* the peer does not speak gRPC */
+    RPC_ANSWERED,  /* with a status */
+    RPC_UNTOUCHED, /* refused before processing, or never sent */
+    RPC_BROKEN,    /* outcome unknown */
+    RPC_STRANGE,   /* peer without gRPC */
 };
 
-/* Neither callback may start an rpc; the engine does that after the input has been read. */
+/* Neither callback may start an rpc; the engine does, after the input. */
 struct rpc_handler {
     /* Borrowed for the call. */
     void (*on_message)(void *owner, struct slice message);
-    /* Called once, unless the rpc was cancelled; then the rpc may be started again. */
+    /* Once, unless cancelled; the rpc may then be started again. */
     void (*on_end)(void *owner, enum rpc_end end);
 };
 
 enum {
     RPC_CODE = 48,
     RPC_MESSAGE = 256,
-    RPC_MAX_MESSAGE = 1 << 20, /* the longest message that is accepted */
+    RPC_MAX_MESSAGE = 1 << 20, /* accepted length */
 };
 
 struct rpc {
@@ -34,20 +34,20 @@ struct rpc {
     struct grpc_reader reader;
     const struct rpc_handler *handler;
     void *owner;
-    bool is_prompt; /* an answer is due soon, and the link counts it as owed */
+    bool is_prompt; /* an answer is due soon; owed by the link */
     int http_status;
-    int status;                /* of gRPC, -1: none was received */
+    int status;                /* of gRPC; -1: none */
     char code[RPC_CODE];       /* holdfast-error-code */
     char message[RPC_MESSAGE]; /* grpc-message, decoded */
 };
 
 extern const struct http2_client_handler rpc_http2_handler;
 
-/* False when the link accepts no more streams. */
+/* False: no more streams. */
 bool rpc_start(struct rpc *rpc, struct link *link, const char *path, struct slice message,
                bool keep_open, bool is_prompt, int64_t now_ms);
 void rpc_send_message(struct rpc *rpc, struct slice message, bool end);
-/* Does nothing if the rpc is not active. */
+/* Nothing if not active. */
 void rpc_cancel(struct rpc *rpc);
 
 static inline bool rpc_is_under_way(const struct rpc *rpc)

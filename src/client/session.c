@@ -1,13 +1,12 @@
-/* The session and its stream (S4, S5): opened once, resumed through any node that is reached, kept
- * alive, and lost when it was not confirmed in time.
+/* The session and its stream (S4, S5): opened once, resumed through any node, kept alive, lost when
+ * not confirmed in time.
  *
- * A keep-alive is never resent under its number: each is new and counts from its own sending
- * (S5.1). The interval is a third of the shortest TTL, of the session or of one of its locks. The
- * opening carries a request_id, so that a retry finds the session that the first attempt opened; it
- * counts from the first sending.
+ * Each keep-alive is new and counts from its own sending (S5.1). The interval is a third of the
+ * shortest TTL of session and locks. The opening has a request_id: a retry finds the session of the
+ * first attempt and counts from the first sending.
  *
  * A lost session is not closed: a clean end would skip the lock-delay of its locks (S6.5). It ends
- * by its TTL. Later requests use a new session. */
+ * by its TTL; later requests use a new session. */
 #include <stdio.h>
 
 #include "client/engine.h"
@@ -30,8 +29,6 @@ void session_close(struct client_session *s)
     rpc_cancel(&s->rpc);
 }
 
-/* ---- the answer that the link owes ---- */
-
 static void owe(struct client_engine *e)
 {
     if (!e->session.owes) {
@@ -49,8 +46,6 @@ static void paid(struct client_engine *e)
     }
 }
 
-/* ---- sending ---- */
-
 static void send(struct client_engine *e, const SessionRequest *request)
 {
     size_t len;
@@ -59,7 +54,7 @@ static void send(struct client_engine *e, const SessionRequest *request)
     free(bytes);
 }
 
-/* The shortest TTL that the keep-alives must cover. */
+/* The shortest TTL that keep-alives must cover. */
 static int64_t shortest_ttl(struct client_engine *e)
 {
     int64_t ttl_ms = e->session.life.ttl_ms;
@@ -124,8 +119,7 @@ static bool start(struct client_engine *e, struct link *link, const SessionReque
         e->session.link = link;
         e->session.is_heard = false;
         owe(e);
-    } else { /* the connection accepts no more streams: find another one, and do not retry at
-                once */
+    } else { /* no more streams: find another connection, do not retry at once */
         e->session.retry_at_ms = e->now_ms + RETRY_MS;
     }
     return started;
@@ -134,7 +128,7 @@ static bool start(struct client_engine *e, struct link *link, const SessionReque
 static void start_open(struct client_engine *e, struct link *link)
 {
     struct client_session *s = &e->session;
-    /* The older the first sending, the less time is left of the session that it opened. */
+    /* An old first sending leaves little time of the session that it opened. */
     if (s->first_sent_ms != 0 && e->now_ms - s->first_sent_ms > e->options.session_ttl_ms / 3) {
         s->first_sent_ms = 0;
     }
@@ -165,7 +159,7 @@ static void start_resume(struct client_engine *e, struct link *link)
     request.request_case = HOLDFAST__V1__SESSION_REQUEST__REQUEST_RESUME;
     request.resume = &resume;
     if (start(e, link, &request)) {
-        send_keepalive(e); /* a resume does not extend the session, a keep-alive does */
+        send_keepalive(e); /* only it extends the session, a resume does not */
     }
 }
 
@@ -226,8 +220,6 @@ int64_t session_next_ms(const struct client_engine *e)
     return patience_until(e) < next_ms ? patience_until(e) : next_ms;
 }
 
-/* ---- end and deadlines ---- */
-
 void session_lose(struct client_engine *e, const char *why)
 {
     struct client_session *s = &e->session;
@@ -252,7 +244,7 @@ void session_lose(struct client_engine *e, const char *why)
     }
 }
 
-/* When to leave a node that is alive and does not answer the session. */
+/* When to leave a live node that does not answer the session. */
 static int64_t patience_until(const struct client_engine *e)
 {
     const struct client_session *s = &e->session;
@@ -289,8 +281,6 @@ void session_tick(struct client_engine *e)
     }
 }
 
-/* ---- messages of the stream ---- */
-
 static void on_opened(struct client_engine *e, const Holdfast__V1__SessionResponse__Opened *m)
 {
     struct client_session *s = &e->session;
@@ -298,7 +288,7 @@ static void on_opened(struct client_engine *e, const Holdfast__V1__SessionRespon
     s->attempts = 0;
     client_engine_has_leader(e);
     if (s->is_open) {
-        locks_check_all(e); /* the answer to the keep-alive that followed is still owed */
+        locks_check_all(e); /* the answer to the next keep-alive is still owed */
     } else if (m->session_id[0] != '\0') {
         paid(e);
         s->is_open = true;
@@ -381,7 +371,7 @@ static void on_message(void *owner, struct slice bytes)
     struct client_engine *e = owner;
     SessionResponse *m = holdfast__v1__session_response__unpack(NULL, bytes.len, bytes.data);
     if (m == NULL) {
-        return; /* the stream continues; if this was an answer, the deadline still applies */
+        return; /* the stream continues; the deadline still applies */
     }
     switch (m->response_case) {
     case HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_OPENED:
@@ -411,7 +401,6 @@ static void retry_later(struct client_engine *e)
                                                   wait_ms < RETRY_MAX_MS ? wait_ms : RETRY_MAX_MS);
 }
 
-/* The stream ended with a status. */
 static void on_status(struct client_engine *e)
 {
     struct client_session *s = &e->session;
@@ -445,7 +434,7 @@ static void on_status(struct client_engine *e)
         calls_session_refused(e, HF_ERR_PROTOCOL, rpc->message);
         break;
     default:
-        s->first_sent_ms = 0; /* whatever the reason, the same request would fail again */
+        s->first_sent_ms = 0; /* the same request would fail again */
         return;
     }
     s->first_sent_ms = 0;
@@ -459,7 +448,7 @@ static void on_end(void *owner, enum rpc_end end)
     paid(e);
     memset(s->out, 0, sizeof(s->out));
     if (s->is_closing && s->is_close_sent) {
-        /* Without a status, the close is sent again when there is a link. */
+        /* Without a status, the close is repeated on the next link. */
         e->is_closed = e->is_closed || (end == RPC_ANSWERED && s->rpc.status == GRPC_OK);
         s->is_close_sent = false;
     }
@@ -476,7 +465,7 @@ static void on_end(void *owner, enum rpc_end end)
     default:
         s->retry_at_ms = e->now_ms;
         if (s->link->state == LINK_UP) {
-            retry_later(e); /* only this stream ended, the link is up */
+            retry_later(e); /* only this stream ended */
         }
         break;
     }

@@ -1,8 +1,7 @@
-/* Acquire: one name or several, now or after a wait. docs/CORE.md has the order of the decisions.
- */
+/* Acquire, now or after a wait. docs/CORE.md has the order of the decisions. */
 #include "core/acquire_request.h"
 
-/* Insertion sort: there are at most 64 names, and mostly one. False when a name occurs twice. */
+/* At most 64 names, mostly one. False when a name occurs twice. */
 static bool sort_names(struct acquire_request *req)
 {
     const struct names *names = &req->a->names;
@@ -33,8 +32,6 @@ static void refuse(struct result *out, enum reason reason)
     out->reason = reason;
 }
 
-/* The state of the names. */
-
 static void reenter(struct core *c, ref grant, struct result *out)
 {
     struct grant *g = grant_at(c, grant);
@@ -47,7 +44,7 @@ static void reenter(struct core *c, ref grant, struct result *out)
     answer_granted(c, grant, out);
 }
 
-/* S4.1: what the same owner already has. True when that decides the request. */
+/* S4.1: what the owner already has. True: the request is decided. */
 static bool decided_by_own(struct core *c, const struct acquire_request *req, uint32_t i,
                            const struct own *own, struct result *out)
 {
@@ -68,7 +65,7 @@ static bool decided_by_own(struct core *c, const struct acquire_request *req, ui
     return true;
 }
 
-/* True when the name is in use in another mode class or with another limit. */
+/* True: the name is in use in another class or with another limit. */
 static bool decided_by_class(struct core *c, const struct acquire_request *req, uint32_t i,
                              struct result *out)
 {
@@ -102,7 +99,7 @@ static void find_locks(struct core *c, struct acquire_request *req)
     }
 }
 
-/* True when one of the names decides the request, in canonical order. */
+/* True: a name decides the request, in canonical order. */
 static bool decided_by_names(struct core *c, struct acquire_request *req, struct result *out)
 {
     if (req->a->mode == MODE_SEMAPHORE && req->a->permits > req->a->limit) {
@@ -147,8 +144,6 @@ static bool is_free_for(struct core *c, const struct acquire_request *req, ref l
     bool unsure = false;
     return queue_front(c, lock, budget, &unsure) == 0 && !unsure;
 }
-
-/* Granting and queueing. */
 
 static ref session_of(struct core *c, const struct acquire_request *req)
 {
@@ -216,7 +211,7 @@ static void refuse_as_busy(struct core *c, ref lock, struct result *out)
     refuse(out, lock_is_delayed(c, lock_at(c, lock)) ? REASON_DELAYED : REASON_HELD);
 }
 
-/* Decides a new request. When it is granted or queued, `request` is linked with it. */
+/* Links `request` when it is granted or queued. */
 static void decide(struct core *c, struct acquire_request *req, const struct request_key *key,
                    bool remember, struct result *out)
 {
@@ -229,7 +224,7 @@ static void decide(struct core *c, struct acquire_request *req, const struct req
         return;
     }
     ref busy = 0;
-    uint32_t budget = LIMIT_WAKE_STEPS; /* for all names together (S2.1) */
+    uint32_t budget = LIMIT_WAKE_STEPS; /* of all names (S2.1) */
     for (uint32_t i = 0; i < req->count && busy == 0; i++) {
         busy = is_free_for(c, req, req->locks[i], &budget) ? 0 : req->locks[i];
     }

@@ -1,5 +1,5 @@
-/* Repeated acquires: a retry, or a client that reconnected (S7.1, S8). They are recognised by
- * request id or seq, or else by lease id, which a node draws once and keeps for its retries. */
+/* Repeated acquires (S7.1, S8), recognised by request id or seq, or else by lease id, which a node
+ * draws once and keeps for its retries. */
 #include "core/acquire_request.h"
 
 ref lease_find(const struct core *c, struct id lease)
@@ -48,7 +48,7 @@ static uint32_t position_of(struct core *c, ref place)
 {
     const struct lock_extra *x = lock_extra_at(c, lock_at(c, place_at(c, place)->lock)->extra);
     hf_assert(x->queue != 0 && x->queue_length > 0);
-    if (place == x->queue) { /* the last place, as for every new waiter */
+    if (place == x->queue) { /* last, as every new waiter */
         return x->queue_length > LIMIT_POSITION ? LIMIT_POSITION + 1 : x->queue_length;
     }
     uint32_t position = 1;
@@ -63,7 +63,7 @@ static uint32_t position_of(struct core *c, ref place)
     return position;
 }
 
-/* Of several names, the one that the answer describes: the first that is held or delayed. */
+/* The name that the answer describes: the first that is held or delayed. */
 static ref blocking_place(const struct core *c, const struct waiter *w)
 {
     for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
@@ -104,7 +104,7 @@ static void attach_again(struct core *c, ref waiter, uint32_t node, struct resul
     }
     out->replayed = true;
     waiter_attach(c, waiter, node);
-    wake_all(c); /* the queue may have skipped it while it was detached */
+    wake_all(c); /* the queue may have skipped it */
     bool is_grant = false;
     ref obj = lease_target(c, lease, &is_grant);
     hf_assert(obj != 0);
@@ -165,7 +165,6 @@ static ref lock_of(const struct core *c, bool is_grant, ref target, uint32_t i)
     return place_at(c, p)->lock;
 }
 
-/* Whether the lease id was drawn for this request. */
 static bool is_same_request(const struct core *c, const struct acquire_request *req, bool is_grant,
                             ref target)
 {
@@ -188,7 +187,6 @@ static bool is_same_request(const struct core *c, const struct acquire_request *
     return true;
 }
 
-/* True when the lease id is known; `out` is then the answer. */
 bool known_by_lease(struct core *c, const struct acquire_request *req, struct result *out)
 {
     struct id lease = req->a->lease;

@@ -16,9 +16,9 @@ void core_begin(struct core *c, uint64_t index, uint64_t time_ms, uint64_t wall_
     c->last_sweep_steps = c->steps;
 }
 
-/* What `advance` raises C by, since version 3 (decision 22). Each value of C gives the tier without
- * a log 1,023 tokens. That tier requests `advance` after 512 tokens at the earliest. So each of its
- * tokens uses at most an eighth of a C; a grant of the replicated tier uses a whole one (S3.2). */
+/* What `advance` raises C by, since version 3 (decision 22). A C gives the tier without a log 1,023
+ * tokens, and it requests `advance` after 512 at the earliest. So its token uses at most an eighth
+ * of a C; a grant of the replicated tier uses one C (S3.2). */
 enum { ADVANCE_BY = 64 };
 
 uint64_t counter_raise(struct core *c, uint32_t by)
@@ -134,7 +134,7 @@ static void dispatch(struct core *c, const struct command *cmd, struct result *o
     hf_panic(__FILE__, __LINE__, "a command of no type passed its check");
 }
 
-/* The hash table lookups that a command starts with. */
+/* The table lookups of a command. */
 struct lookups {
     uint32_t name;
     uint32_t session;
@@ -143,8 +143,8 @@ struct lookups {
     bool has_session;
     bool has_lease;
     bool has_request;
-    uint32_t id;               /* of the request or the transaction */
-    const struct recent *done; /* memory to search for that id; NULL: no id is given */
+    uint32_t id;               /* of request or transaction */
+    const struct recent *done; /* memory to search for that id; NULL: no id */
 };
 
 static void lookups_of(const struct core *c, const struct command *cmd, struct lookups *out)
@@ -254,7 +254,7 @@ static void keep(struct core *c, size_t *at, struct slice *bytes)
     }
 }
 
-/* Copies the slices of the answer: wake_all may free the waiters and names that they point to. */
+/* wake_all may free the waiters and names that the answer points to. */
 static void keep_slices(struct core *c, struct result *out)
 {
     size_t at = 0;
@@ -275,14 +275,14 @@ static void keep_slices(struct core *c, struct result *out)
 
 void core_apply(struct core *c, const struct command *cmd, struct result *out)
 {
-    hf_assert(c->index != 0); /* core_begin begins an entry first */
+    hf_assert(c->index != 0); /* core_begin comes first */
     memset(out, 0, sizeof(*out));
     out->type = cmd->type;
     c->steps = 1;
     c->prune_left = LIMIT_PRUNE;
     enum hf_error error = command_check(cmd);
     if (error == HF_OK && command_since(cmd) > c->version) {
-        error = HF_NOT_UPGRADED; /* some member may not support it */
+        error = HF_NOT_UPGRADED; /* a member may not support it */
     }
     if (error != HF_OK) {
         out->error = error;

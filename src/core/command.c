@@ -44,8 +44,6 @@ struct id ids_at(const struct ids *ids, uint32_t i)
     return (struct id){high, read_fixed64(&r)};
 }
 
-/* Types of fields that only commands have. */
-
 static void field_clear_ids(struct ids *field)
 {
     *field = (struct ids){0, NULL};
@@ -120,7 +118,7 @@ static void field_take_names(struct reader *r, uint32_t version, struct names *f
     }
 }
 
-/* Checks the elements, too, so that every entry that was decoded can be applied completely. */
+/* Checks the elements, too: a decoded entry can be applied completely. */
 static void field_take_checks(struct reader *r, uint32_t version, struct packed *field,
                               uint64_t max)
 {
@@ -225,7 +223,7 @@ void command_init(struct command *c, enum command_type type)
     }
 }
 
-/* The first version that has all fields of the listed roles that are set. */
+/* The first version with all set fields of these roles. */
 #define NEED_BODY(since, type, name)                                                            \
     if ((since) > RECORD_FORMAT_1_VERSION && (since) > need && field_is_set_##type(&f->name)) { \
         need = (since);                                                                         \
@@ -238,7 +236,7 @@ void command_init(struct command *c, enum command_type type)
     }
 #define NEED(role, since, type, name, limit) NEED_##role(since, type, name)
 
-/* The first version whose list has all fields that are set; HINTs above `version` are not counted. */
+/* The first version with all set fields; HINTs above `version` do not count. */
 static uint32_t fields_since(const struct command *c, uint32_t version)
 {
     (void)version;
@@ -369,7 +367,7 @@ enum hf_error command_decode(struct slice bytes, struct command *out)
         break;
     }
     if (!reader_done(r) || record_format(fields_since(out, version)) != format) {
-        return HF_MALFORMED; /* the second: a lower format has all fields that are set */
+        return HF_MALFORMED; /* the second: a lower format has all set fields */
     }
     return HF_OK;
 }

@@ -1,13 +1,12 @@
-/* The commands: the only way to change the state of the locks. One list below gives each command
- * its struct, encoding, decoding, name and the digest that recognises a repeated request id (S8.1).
+/* The commands: the only way to change the state. One list gives each command its struct, encoding,
+ * name and the digest that recognises a repeated request id (S8.1).
  *
  * Roles of fields (core/field.h):
- *   BODY  from the client, part of the digest. A command that has a BODY field of a later version
- *         than the state is refused (`not_upgraded`).
- *   EDGE  drawn by the node that received the request (lease ids, its own number); may differ in a
- *         retry.
- *   HINT  from the client, for display only: not part of the digest, and left out while the state
- *         has an earlier version. */
+ *   BODY  from the client, part of the digest. A state of an earlier version refuses it
+ *         (`not_upgraded`).
+ *   EDGE  drawn by the receiving node (lease ids, its number); may differ in a retry.
+ *   HINT  from the client, for display only: not part of the digest, left out while the state has
+ *         an earlier version. */
 #ifndef HOLDFAST_CORE_COMMAND_H
 #define HOLDFAST_CORE_COMMAND_H
 
@@ -17,12 +16,12 @@
 #include "core/effect.h"
 #include "core/field.h"
 
-/* The modes and their words in every interface. */
+/* Modes and their words in every interface. */
 #define MODE_LIST(X)          \
     X(EXCLUSIVE, "exclusive") \
     X(SHARED, "shared")       \
     X(SEMAPHORE, "semaphore") \
-    X(ELECTION, "election") /* exclusive, and its holder is announced as the leader */
+    X(ELECTION, "election") /* exclusive; the holder is announced as leader */
 
 enum mode {
 #define X(symbol, word) MODE_##symbol,
@@ -32,18 +31,18 @@ enum mode {
 };
 
 const char *mode_name(enum mode mode);
-/* Reads a word in any case; MODE_COUNT when there is no such mode. */
+/* In any case of letters; MODE_COUNT: no such mode. */
 enum mode mode_of_word(struct slice word);
 
-/* The class of a name while it has holders or waiters (S6.3): exclusive and shared requests share
- * one queue; semaphores and elections do not mix with others. */
+/* The class of a name in use (S6.3): exclusive and shared requests share one queue; semaphores and
+ * elections mix with nothing. */
 static inline enum mode mode_class(enum mode mode)
 {
     return mode == MODE_SHARED ? MODE_EXCLUSIVE : mode;
 }
 
 enum {
-    ACQUIRE_REENTRANT = 1,       /* the same (session, owner) may acquire it again (S4.1) */
+    ACQUIRE_REENTRANT = 1,       /* its (session, owner) may acquire it again (S4.1) */
     ACQUIRE_DETECT_DEADLOCK = 2, /* S6.4 */
     ACQUIRE_KEY = 4,             /* a key with a value (S13): exclusive, one name, no session */
     ACQUIRE_FLAGS = 7
@@ -51,10 +50,10 @@ enum {
 
 #define WAIT_FOREVER UINT64_MAX
 
-/* Prefix of a request id that a node drew; 32 hexadecimal digits follow. The core remembers such
- * ids separately from those of clients (S8.3). */
+/* Prefix of a request id drawn by a node; 32 hexadecimal digits follow. The core remembers such ids
+ * separately (S8.3). */
 #define REQUEST_ID_NODE "node-"
-#define REQUEST_ID_LEASE "lease-" /* of an acquire: the digits are its lease id */
+#define REQUEST_ID_LEASE "lease-" /* of an acquire; the digits: its lease id */
 
 struct names {
     uint32_t count;
@@ -68,33 +67,33 @@ struct ids {
 
 struct id ids_at(const struct ids *ids, uint32_t i);
 
-/* Symbol, name, the first version of the state that has it; what it does. */
-#define COMMAND_LIST(X)                                                                          \
-    X(LEAD, lead, 1)       /* a new leader's first entry; starts an epoch (S1.3, S3.1) */        \
-    X(TICK, tick, 1)       /* lets time pass */                                                  \
-    X(ADVANCE, advance, 1) /* reserves tokens (S3.1) */                                          \
-    X(UPGRADE, upgrade, 1) /* raises the version of the state machine */                         \
-    X(SESSION_OPEN, session_open, 1)                                                             \
-    X(KEEPALIVE, keepalive, 1) /* many sessions in one command (S4.5) */                         \
-    X(SESSION_CLOSE, session_close, 1)                                                           \
-    X(STREAM_UP, stream_up, 1)     /* the session's stream is connected (S4.6) */                \
-    X(STREAM_DOWN, stream_down, 1) /* the session's stream is broken (S4.6) */                   \
-    X(ACQUIRE, acquire, 1)         /* one name or several; with or without waiting */            \
-    X(CANCEL, cancel, 1)           /* a waiter leaves its queue (S7.1, S7.2) */                  \
-    X(DETACH, detach, 1)           /* a waiter lost its connection and keeps its place (S7.3) */ \
-    X(NODE_GONE, node_gone, 1) /* all waiters attached through that node are detached (S7.3) */  \
-    X(RELEASE, release, 1)                                                                       \
-    X(RENEW, renew, 1)                                                                           \
-    X(PROCLAIM, proclaim, 1) /* an election's leader changes its value */                        \
-    X(FORCE_UNLOCK, force_unlock, 1)                                                             \
-    X(REVOKE, revoke, 1)           /* requests the holders to release by a deadline */           \
-    X(FENCE_CHECK, fence_check, 1) /* S11 */                                                     \
-    X(TRANSACT, transact, 2)       /* compares keys and changes them, all or nothing (S13) */    \
-    X(NOTE, note, 2) /* an operator's action in the tier without a log, for the audit trail */   \
-    X(FENCE_RESET, fence_reset, 4)       /* an operator sets the mark of a resource (S11) */     \
-    X(STREAM_THROUGH, stream_through, 4) /* as STREAM_UP, with the node of the stream */
+/* Symbol, name, first version of the state. */
+#define COMMAND_LIST(X)                                                                   \
+    X(LEAD, lead, 1) /* first entry of a leader; starts an epoch (S1.3, S3.1) */          \
+    X(TICK, tick, 1)                                                                      \
+    X(ADVANCE, advance, 1) /* S3.1 */                                                     \
+    X(UPGRADE, upgrade, 1)                                                                \
+    X(SESSION_OPEN, session_open, 1)                                                      \
+    X(KEEPALIVE, keepalive, 1) /* of many sessions (S4.5) */                              \
+    X(SESSION_CLOSE, session_close, 1)                                                    \
+    X(STREAM_UP, stream_up, 1)     /* S4.6 */                                             \
+    X(STREAM_DOWN, stream_down, 1) /* S4.6 */                                             \
+    X(ACQUIRE, acquire, 1)                                                                \
+    X(CANCEL, cancel, 1)       /* a waiter leaves its queue (S7.1, S7.2) */               \
+    X(DETACH, detach, 1)       /* a waiter without connection (S7.3) */                   \
+    X(NODE_GONE, node_gone, 1) /* detaches all waiters of that node (S7.3) */             \
+    X(RELEASE, release, 1)                                                                \
+    X(RENEW, renew, 1)                                                                    \
+    X(PROCLAIM, proclaim, 1) /* an election's leader changes its value */                 \
+    X(FORCE_UNLOCK, force_unlock, 1)                                                      \
+    X(REVOKE, revoke, 1)           /* requests a release by a deadline */                 \
+    X(FENCE_CHECK, fence_check, 1) /* S11 */                                              \
+    X(TRANSACT, transact, 2)       /* compares and changes keys, all or nothing (S13) */  \
+    X(NOTE, note, 2) /* operator action in the tier without a log, for the audit trail */ \
+    X(FENCE_RESET, fence_reset, 4)       /* sets the mark of a resource (S11) */          \
+    X(STREAM_THROUGH, stream_through, 4) /* STREAM_UP with the node */
 
-/* The fields of each command: role, since, type, name, largest value or length. */
+/* Role, since, type, name, largest value or length. */
 #define COMMAND_FIELDS_lead(F) F(EDGE, 1, u32, node, UINT32_MAX)
 #define COMMAND_FIELDS_tick(F)
 #define COMMAND_FIELDS_advance(F)
@@ -126,11 +125,11 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, 1, slice, metadata, LIMIT_METADATA)     \
     F(BODY, 1, slice, value, LIMIT_VALUE)           \
     F(HINT, 5, slice, trace, LIMIT_TRACE)
-/* The fields of an acquire that its waiter and its grant carry unchanged. */
+/* Fields of an acquire that its waiter and grant carry. */
 #define CARRIED_FIELDS(F)                                                  \
     F(CARRIED, 1, slice, metadata, LIMIT_METADATA)                         \
     F(CARRIED, 1, slice, value, LIMIT_VALUE) /* of an election or a key */ \
-    F(CARRIED, 5, slice, trace, LIMIT_TRACE) /* a traceparent, or empty */
+    F(CARRIED, 5, slice, trace, LIMIT_TRACE) /* traceparent, or empty */
 
 #define COMMAND_FIELDS_cancel(F) \
     F(EDGE, 1, id, lease, 0)     \
@@ -139,8 +138,8 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(EDGE, 1, id, lease, 0)     \
     F(EDGE, 1, u64, attachment, UINT64_MAX)
 #define COMMAND_FIELDS_node_gone(F) F(EDGE, 1, u32, node, UINT32_MAX)
-/* A grant is identified by its lease id or its token. With a token, name and client are checked
- * when given. The token of a single lock needs its name; that of a multi-lock does not. */
+/* A lease id or a token identifies the grant. With a token, name and client are checked when given.
+ * The token of a single lock needs its name; that of a multi-lock does not. */
 #define COMMAND_FIELDS_release(F)           \
     F(BODY, 1, slice, name, LIMIT_NAME)     \
     F(BODY, 1, slice, client, LIMIT_CLIENT) \
@@ -171,8 +170,8 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, 1, slice, resource, LIMIT_NAME)  \
     F(BODY, 1, u32, slot, LIMIT_HOLDERS - 1) \
     F(BODY, 1, u64, token, LIMIT_NUMBER - 1)
-/* The node draws the id once and keeps it for its retries. `client` becomes the holder of acquired
- * names. actor and reason are required when something is dropped by force. */
+/* The node keeps the id for its retries. `client` becomes the holder of acquired names. A forced
+ * drop requires actor and reason. */
 #define COMMAND_FIELDS_transact(F)           \
     F(EDGE, 1, id, id, 0)                    \
     F(BODY, 1, slice, client, LIMIT_CLIENT)  \
@@ -181,7 +180,7 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, 1, checks, checks, LIMIT_CHECKS) \
     F(BODY, 1, effects, effects, LIMIT_EFFECTS)
 
-/* `action` is the action of the record (audit_view.kind). */
+/* `action`: audit_view.kind. */
 #define COMMAND_FIELDS_note(F)              \
     F(BODY, 1, u32, action, UINT32_MAX)     \
     F(BODY, 1, slice, name, LIMIT_NAME)     \
@@ -224,15 +223,15 @@ typedef struct packed FIELD_C_effects;
 COMMAND_LIST(X)
 #undef X
 
-/* Fields that every command may have. */
+/* Of every command. */
 #define COMMAND_COMMON_FIELDS(F)                                                         \
-    F(COMMON, 1, u32, tenant, UINT32_MAX)             /* 0 for now (S12.9) */            \
-    F(COMMON, 1, id, session, 0)                      /* zero: none */                   \
+    F(COMMON, 1, u32, tenant, UINT32_MAX) /* 0 for now (S12.9) */                        \
+    F(COMMON, 1, id, session, 0)                                                         \
     F(COMMON, 1, slice, request_id, LIMIT_REQUEST_ID) /* empty: none (S8.1) */           \
     F(COMMON, 1, u64, seq, UINT64_MAX)                /* 0: none; in a session (S8.2) */ \
     F(COMMON, 1, u64, acked_through, UINT64_MAX)
 
-/* The slices point into the decoded bytes, or into memory of the caller. */
+/* Slices point into the decoded bytes or the caller's memory. */
 struct command {
     enum command_type type;
     COMMAND_COMMON_FIELDS(FIELD_MEMBER)
@@ -245,39 +244,37 @@ struct command {
 
 const char *command_name(enum command_type type);
 
-/* Sets the common fields and the scalars of the command's own part to zero. */
+/* Zeroes the common fields and the scalars of the command. */
 void command_init(struct command *command, enum command_type type);
 
-/* Encodes the command for a state of this version; pass CORE_VERSION for a copy that this program
- * decodes. HINT fields of a later version are left out; other fields of a later version must not be
- * set (command_since). The format is the lowest that has all fields that are set, so a command has
- * exactly one encoding. Returns the length, or 0 when it exceeds `size`. */
+/* Encodes for a state of this version; CORE_VERSION: a copy for this program. Leaves out HINT
+ * fields of a later version; other such fields must not be set (command_since). The lowest format
+ * with all set fields is used, so the encoding is unique. Returns the length; 0: larger than
+ * `size`. */
 size_t command_encode(const struct command *command, uint32_t version, void *buffer, size_t size);
 
-/* Decodes exactly these bytes. HF_MALFORMED and HF_VERSION (a newer program wrote them) leave `out`
- * unspecified. Checks only the form; command_check has the rules. */
+/* Decodes exactly these bytes and checks only their form. HF_MALFORMED and HF_VERSION (a newer
+ * program wrote them) leave `out` unspecified. */
 enum hf_error command_decode(struct slice bytes, struct command *out);
 
-/* The rules that need no state: lengths, text, ranges. The receiving node calls it to refuse early.
- * core_apply calls it again, so that an invalid command changes nothing on any node. */
+/* The rules that need no state. The receiving node calls it to refuse early; core_apply calls it
+ * again, so an invalid command changes nothing on any node. */
 enum hf_error command_check(const struct command *command);
 
-/* What a state of this version keeps of them. */
+/* What a state of this version keeps. */
 struct carried carried_by(const struct command_acquire *acquire, uint32_t version);
 
-/* The part of command_check for these fields, also for those of a snapshot. */
+/* command_check for these fields, also for a snapshot's. */
 enum hf_error carried_check(const struct carried *carried, enum mode mode, bool is_key);
 
-/* Clears the HINT fields that a state of this version does not have. */
+/* Clears HINT fields that this version does not have. */
 void command_drop_hints(struct command *command, uint32_t version);
 
-/* The first version of the state machine that supports the command: its type, its effects, and its
- * fields other than HINTs. */
+/* The first version that supports its type, effects and fields other than HINTs. */
 uint32_t command_since(const struct command *command);
 
-/* A digest of the type and the BODY fields. Two commands with the same request id must have the
- * same digest. A field of a later version than 4 is part of it only when it is set: a retry across
- * an upgrade has the digest of the first attempt. */
+/* Digest of type and BODY fields; equal for all commands with one request id. A field later than
+ * version 4 is included only when set: a retry across an upgrade keeps its digest. */
 uint64_t command_digest(const struct command *command);
 
 #endif

@@ -1,4 +1,4 @@
-/* The rules for commands that need no state: lengths, text, ranges; see command_check. */
+/* The rules of command_check: lengths, text, ranges. */
 #include "base/panic.h"
 #include "base/text.h"
 #include "core/command.h"
@@ -36,13 +36,13 @@ enum hf_error carried_check(const struct carried *carried, enum mode mode, bool 
         return HF_INVALID_TRACE;
     }
     if (is_key) {
-        return HF_OK; /* its value may be any bytes (S13.1) */
+        return HF_OK; /* any bytes (S13.1) */
     }
     bool may_have_value = carried->value.len == 0 || mode == MODE_ELECTION;
     return may_have_value && text_is_utf8(carried->value) ? HF_OK : HF_INVALID_METADATA;
 }
 
-/* Most acquires have none of these fields, and need no further check then. */
+/* Most acquires have none of these fields and need no further check. */
 static bool has_carried(const struct command_acquire *a)
 {
 #define F(role, since, type, name, limit) || a->name.len > 0
@@ -65,7 +65,7 @@ static enum hf_error check_acquire(const struct command *c)
     }
     bool in_session = !id_is_zero(c->session);
     if (!plain_between(a->client, in_session ? 0 : 1, LIMIT_CLIENT)) {
-        return HF_INVALID_CLIENT; /* in a session the client id is the session's */
+        return HF_INVALID_CLIENT; /* the session has the client id */
     }
     if (!plain_between(a->owner, 0, LIMIT_OWNER)) {
         return HF_INVALID_OWNER;
@@ -117,7 +117,7 @@ static enum hf_error check_session_open(const struct command_session_open *o)
                                                                           : HF_INVALID_METADATA;
 }
 
-/* The arguments by which release and renew identify a grant. */
+/* How release and renew identify a grant. */
 static enum hf_error check_grant(struct slice name, struct slice client, struct id lease,
                                  uint64_t token)
 {
@@ -177,7 +177,7 @@ static enum hf_error check_fence_reset(const struct command_fence_reset *f)
     return check_operator(f->resource, f->actor, f->reason);
 }
 
-/* A transaction has its own id and belongs to no session. */
+/* A transaction has its own id and no session. */
 static enum hf_error check_transact(const struct command *c)
 {
     hf_assert(c->type == COMMAND_TRANSACT);

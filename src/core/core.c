@@ -1,4 +1,4 @@
-/* Creating and freeing a core, and what all its files share: hashes, blobs, timers. */
+/* Creating and freeing a core; hashes, blobs, timers. */
 #include "core/core.h"
 
 #include "core/state.h"
@@ -12,7 +12,7 @@ _Static_assert(sizeof(struct grant) == 64 && sizeof(struct session) == 72 &&
                    offsetof(struct lock, name) == 20,
                "the sizes that bench/core counts on");
 
-/* Hashes. They affect only where an object is in its table (S2.2). */
+/* Hashes affect only the place of an object in its table (S2.2). */
 
 uint32_t hash_name(const struct core *c, uint32_t tenant, struct slice name)
 {
@@ -82,8 +82,6 @@ static uint32_t counter_hash(const void *ctx, const void *object)
     return hash_name(ctx, n->tenant, counter_name(n));
 }
 
-/* Blobs: opaque bytes of a client. */
-
 ref blob_new(struct core *c, struct slice bytes)
 {
     if (bytes.len == 0) {
@@ -140,8 +138,6 @@ struct slice blob_slice(const struct core *c, ref obj)
     const struct blob *b = blob_at(c, obj);
     return slice_make(b->bytes, b->len);
 }
-
-/* Timers: one heap for all deadlines. */
 
 static enum object_kind kind_of(const struct core *c, ref obj)
 {
@@ -256,8 +252,6 @@ uint64_t timer_at(const struct core *c, ref obj)
     return position == 0 ? UINT64_MAX : heap_at(&c->timers, position);
 }
 
-/* Creation and destruction. */
-
 static void core_table(struct core *c, struct table *t, size_t next_offset, table_hash_fn hash)
 {
     table_init(t, c->memory, &c->pool, next_offset, hash, c);
@@ -369,7 +363,7 @@ uint64_t core_counters(const struct core *c)
     return table_count(&c->counters);
 }
 
-/* Bytes of the objects in memories of a fixed length. */
+/* Bytes in memories of a fixed length. */
 static uint64_t remembered_bytes(const struct core *c)
 {
     hf_assert(table_count(&c->ended_sessions) <= LIMIT_ENDED);

@@ -1,22 +1,22 @@
-/* Optional deadlock detection (S6.4): would this request close a cycle of owners that wait for each
- * other? A breadth-first search from the owner of the request to the holders and the earlier
- * incompatible waiters of each name. It is bounded; the result reports when it was given up. */
+/* Optional deadlock detection (S6.4): would this request close a cycle of waiting owners? A bounded
+ * breadth-first search from its owner to the holders and the earlier incompatible waiters of each
+ * name. The result reports when it was given up. */
 #include "core/state.h"
 
 struct owner {
     ref session;
-    struct slice name; /* of the owner */
-    struct slice via;  /* the lock for which its predecessor waits */
-    uint32_t from;     /* its predecessor */
+    struct slice name;
+    struct slice via; /* lock for which `from` waits */
+    uint32_t from;    /* predecessor */
 };
 
 struct deadlock_search {
     struct core *c;
     uint32_t edges;
     uint32_t visits;
-    uint32_t known; /* owners found so far; [0] is the owner of the request */
+    uint32_t known; /* owners; [0] is the request's */
     bool exhausted;
-    bool closed; /* a cycle was found: owners[last] waits for owners[0] at the lock `via` */
+    bool closed; /* a cycle: owners[last] waits for owners[0] at `via` */
     uint32_t last;
     struct slice via;
     struct owner owners[LIMIT_DEADLOCK_EDGES + 1];
@@ -54,7 +54,7 @@ static bool holds_something(struct deadlock_search *w, ref session, struct slice
     return false;
 }
 
-/* owners[from] waits for (session, owner) at the lock `via`. */
+/* owners[from] waits for (session, owner) at `via`. */
 static void edge(struct deadlock_search *w, uint32_t from, struct slice via, ref session,
                  struct slice owner)
 {
@@ -65,7 +65,7 @@ static void edge(struct deadlock_search *w, uint32_t from, struct slice via, ref
     }
     w->edges++;
     if (is_owner(&w->owners[0], session, owner)) {
-        if (from != 0) { /* an owner that waits for itself is `already_held` */
+        if (from != 0) { /* waiting for itself: `already_held` */
             w->closed = true;
             w->last = from;
             w->via = via;
@@ -82,7 +82,7 @@ static void edge(struct deadlock_search *w, uint32_t from, struct slice via, ref
     }
 }
 
-/* Follows everything that owners[from] waits for in `mode` at `place` (0: it would be the last). */
+/* What owners[from] waits for in `mode` at `place` (0: it would be the last). */
 static void expand(struct deadlock_search *w, uint32_t from, ref lock, ref place, enum mode mode)
 {
     struct core *c = w->c;
@@ -173,7 +173,7 @@ bool deadlock_would_close(struct core *c, ref session, struct slice owner, const
     w.owners[0] = (struct owner){.session = session, .name = owner};
     if (!holds_something(&w, session, owner)) {
         out->deadlock_unchecked = w.exhausted;
-        return false; /* it holds nothing, so no owner waits for it */
+        return false; /* it holds nothing: no owner waits for it */
     }
     for (uint32_t i = 0; i < count && !w.exhausted; i++) {
         if (locks[i] != 0) {

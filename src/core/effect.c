@@ -1,12 +1,12 @@
-/* Packing and unpacking of the lists of a transaction; see effect.h. Each kind of effect encodes
- * only the fields that it uses, so a list has exactly one encoding. Unpacking accepts a text that
- * is too long: the rules below report it with its own error. */
+/* Packing and unpacking of effect.h. An effect encodes only the fields that it uses, so a list
+ * has one encoding. Unpacking accepts a text that is too long: the rules report it with its own
+ * error. */
 #include "core/effect.h"
 
 #include "base/panic.h"
 #include "base/text.h"
 
-/* Maps a signed number to an unsigned one that is small when it is close to zero. */
+/* Small for numbers close to zero. */
 static uint64_t zigzag(int64_t number)
 {
     return number < 0 ? ~((uint64_t)number << 1) : (uint64_t)number << 1;
@@ -133,8 +133,6 @@ struct packed packer_list(const struct packer *p)
     return (struct packed){p->count, slice_make(p->buffer, (size_t)(p->out.at - p->buffer))};
 }
 
-/* The rules. */
-
 enum hf_error checks_check(const struct packed *checks)
 {
     struct reader r = packed_reader(checks);
@@ -154,7 +152,7 @@ enum hf_error checks_check(const struct packed *checks)
 
 static bool ttl_ok(const struct effect *e)
 {
-    if (e->kind == EFFECT_COUNTER) { /* no lease: a counter is not held */
+    if (e->kind == EFFECT_COUNTER) { /* a counter has no lease */
         return (e->flags & EFFECT_TTL) == 0 ||
                (e->ttl_ms >= 1 && e->ttl_ms <= LIMIT_COUNTER_TTL_MAX_MS);
     }
@@ -196,7 +194,7 @@ static enum hf_error effect_check(const struct effect *e)
     return e->value.len <= LIMIT_VALUE ? HF_OK : HF_INVALID_METADATA;
 }
 
-/* The keys and lease ids so far, to find duplicates. */
+/* Keys and lease ids so far, to find duplicates. */
 struct seen {
     uint32_t names;
     uint32_t leases;

@@ -1,13 +1,13 @@
-/* The encoding of a log entry: format, stamp, wall clock and count, then each command after its
+/* The encoding of a log entry: format, stamp, wall clock, count, then each command after its
  * length, then zeros up to a multiple of 8. */
 #include "core/entry.h"
 
 #include "base/codec.h"
 
 #define ENTRY_FORMAT 1
-/* Format byte and padding to 8, stamp, wall clock, count. Sealing fills them in last. */
+/* Format byte and padding to 8, stamp, wall clock, count; filled in by sealing. */
 #define ENTRY_HEADER 32
-/* Number of commands decoded together. An entry with at most this many is decoded only once. */
+/* Commands decoded together. An entry of at most so many is decoded once. */
 #define GROUP 64
 
 void entry_writer_init(struct entry_writer *w, uint32_t version, void *buffer, size_t size)
@@ -21,7 +21,7 @@ bool entry_writer_add(struct entry_writer *w, const struct command *command)
 {
     uint8_t *at = w->buffer + w->len;
     size_t space = w->size - w->len;
-    /* The length takes at most 4 bytes. The command is written after them and then moved up. */
+    /* The length takes at most 4 bytes; the command is then moved up. */
     size_t len = space <= 4 + 8 ? 0 : command_encode(command, w->version, at + 4, space - 4 - 8);
     if (len == 0) {
         w->full = true;
@@ -101,7 +101,7 @@ static bool only_padding(const struct reader *r)
 }
 
 /* Distinguishes a command of a newer program from damage where possible: a member that does not
- * support the new version of the state must stop there, not fall behind (S12.9). */
+ * support it must stop, not fall behind (S12.9). */
 static enum hf_error decode(struct reader *r, struct command *out)
 {
     enum hf_error error = command_decode(read_slice(r, LIMIT_ENTRY), out);
@@ -172,7 +172,7 @@ enum hf_error entry_apply(struct core *core, uint64_t index, struct slice entry,
     uint32_t count = header.count < GROUP ? header.count : GROUP;
     error = decode_group(&r, commands, count);
     if (error == HF_OK && count == header.count) {
-        error = only_padding(&r) ? HF_OK : HF_MALFORMED; /* all of it is decoded and valid */
+        error = only_padding(&r) ? HF_OK : HF_MALFORMED; /* all decoded and valid */
     } else if (error == HF_OK) {
         error = entry_check(entry, &header);
     }

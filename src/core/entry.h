@@ -5,22 +5,21 @@
 
 #include "core/core.h"
 
-/* Writes an entry into a buffer of the caller. */
+/* Writes into the caller's buffer. */
 struct entry_writer {
     uint8_t *buffer;
     size_t size;
     size_t len;
-    uint32_t version; /* of the state that the entry is for */
+    uint32_t version; /* of the state */
     uint32_t count;
-    bool full;         /* a command did not fit and was not added */
-    struct slice last; /* the encoding of the command that was added last, within `buffer` */
+    bool full;         /* a command did not fit */
+    struct slice last; /* encoding of the last command, within `buffer` */
 };
 
 void entry_writer_init(struct entry_writer *w, uint32_t version, void *buffer, size_t size);
-/* False when it does not fit; the entry is then unchanged. */
+/* False when it does not fit; the entry is unchanged. */
 bool entry_writer_add(struct entry_writer *w, const struct command *command);
-/* Stamps and pads the entry; returns its total length. An entry is stamped when it is sealed, after
- * its last command arrived. */
+/* Stamps and pads the entry after its last command; returns its length. */
 size_t entry_writer_seal(struct entry_writer *w, uint64_t time_ms, uint64_t wall_ms);
 
 struct entry_header {
@@ -29,18 +28,17 @@ struct entry_header {
     uint32_t count;
 };
 
-/* The stamp of an entry; 0 when it is too short to have one. */
+/* 0 when it is too short. */
 uint64_t entry_stamp_ms(struct slice entry);
 
-/* True when it begins with `lead`: such an entry answers no client. */
+/* It begins with `lead` and answers no client. */
 bool entry_is_lead(struct slice entry);
 
-/* Decodes the header and every command; HF_OK only when all of it is well-formed. HF_VERSION: a
- * newer program wrote it. */
+/* HF_OK: header and all commands are well-formed. HF_VERSION: a newer program wrote it. */
 enum hf_error entry_check(struct slice entry, struct entry_header *out);
 
-/* Checks the whole entry first, so that a damaged one changes nothing, then applies it. The
- * callback gets each command's number within the entry and its result; it may be NULL. */
+/* Applies the entry after a check of all of it: a damaged one changes nothing. The callback (or
+ * NULL) gets each command's number within the entry and its result. */
 typedef void (*entry_result_fn)(void *ctx, uint32_t number, const struct command *command,
                                 const struct result *result);
 enum hf_error entry_apply(struct core *core, uint64_t index, struct slice entry,

@@ -1,37 +1,37 @@
 /* Events: one for each change, numbered (entry index, ordinal) identically on every node (S9.3). An
- * event carries all that a node needs to find the waiting connection or session. The renderer
- * decides what other clients may see of it (S4.4). */
+ * event has all that a node needs to find the waiting connection or session. The renderer decides
+ * what other clients may see (S4.4). */
 #ifndef HOLDFAST_CORE_EVENT_H
 #define HOLDFAST_CORE_EVENT_H
 
 #include "base/tier.h"
 #include "core/result.h"
 
-#define EVENT_LIST(X)                                                                              \
-    X(GRANTED, granted)     /* name, token, holder; `attachment` if it had waited */               \
-    X(REENTERED, reentered) /* the same owner acquired it again */                                 \
-    X(QUEUED, queued)                                                                              \
-    X(WAIT_ENDED, wait_ended) /* a waiter left without a grant, see `reason` */                    \
-    X(SUPERSEDED, superseded) /* an older attachment of a waiter is void (S7.1) */                 \
-    X(DETACHED, detached)     /* a waiter lost its connection and keeps its place */               \
-    X(RENEWAL_FAILED, renewal_failed)                                                              \
-    X(RELEASED, released)                                                                          \
-    X(EXPIRED, expired)                                                                            \
-    X(FORCED, forced)   /* by an operator, see `actor` and `text` */                               \
-    X(REVOKED, revoked) /* the deadline of a revocation passed */                                  \
-    X(LOST, lost)       /* to the holder: it no longer holds the lock, see `ended` */              \
-    X(REVOKE_REQUESTED, revoke_requested) /* to the holder: release by deadline_ms */              \
-    X(DELAYED, delayed)                   /* free, but not granted before deadline_ms (S6.5) */    \
-    X(SESSION_OPENED, session_opened)                                                              \
-    X(SESSION_CLOSED, session_closed)                                                              \
-    X(SESSION_EXPIRED, session_expired)                                                            \
-    X(LEADER_CHANGED, leader_changed) /* of an election; token 0: there is no leader */            \
-    X(PROCLAIMED, proclaimed)                                                                      \
-    X(FENCE_REJECTED, fence_rejected)                                                              \
-    X(EPOCH, epoch) /* a node leads now; token is the epoch */                                     \
-    X(UPGRADED, upgraded)                                                                          \
-    X(PUBLISHED, published) /* name: the channel, text: the message, client: the sender (S13.7) */ \
-    X(LINGERS, lingers)     /* the session's stream (`attachment`) broke; it ends at deadline_ms */
+#define EVENT_LIST(X)                                                                       \
+    X(GRANTED, granted)     /* name, token, holder; `attachment` after a wait */            \
+    X(REENTERED, reentered) /* by the same owner */                                         \
+    X(QUEUED, queued)                                                                       \
+    X(WAIT_ENDED, wait_ended) /* without a grant, see `reason` */                           \
+    X(SUPERSEDED, superseded) /* an older attachment is void (S7.1) */                      \
+    X(DETACHED, detached)     /* a waiter without connection keeps its place */             \
+    X(RENEWAL_FAILED, renewal_failed)                                                       \
+    X(RELEASED, released)                                                                   \
+    X(EXPIRED, expired)                                                                     \
+    X(FORCED, forced) /* by an operator: `actor`, `text` */                                 \
+    X(REVOKED, revoked)                                                                     \
+    X(LOST, lost)                         /* to the holder, see `ended` */                  \
+    X(REVOKE_REQUESTED, revoke_requested) /* to the holder: release by deadline_ms */       \
+    X(DELAYED, delayed)                   /* free, not granted before deadline_ms (S6.5) */ \
+    X(SESSION_OPENED, session_opened)                                                       \
+    X(SESSION_CLOSED, session_closed)                                                       \
+    X(SESSION_EXPIRED, session_expired)                                                     \
+    X(LEADER_CHANGED, leader_changed) /* of an election; token 0: no leader */              \
+    X(PROCLAIMED, proclaimed)                                                               \
+    X(FENCE_REJECTED, fence_rejected)                                                       \
+    X(EPOCH, epoch) /* of a new leader; token is the epoch */                               \
+    X(UPGRADED, upgraded)                                                                   \
+    X(PUBLISHED, published) /* channel `name`, message `text`, sender `client` (S13.7) */   \
+    X(LINGERS, lingers)     /* its stream (`attachment`) broke; it ends at deadline_ms */
 
 enum event_type {
     EVENT_NONE,
@@ -43,18 +43,18 @@ enum event_type {
 
 FIELD_NUMBER_TYPE(event_type, enum event_type)
 
-/* The fields of an event, in the order in which nodes send them. Role ALL: watchers may see it, as
- * far as S4.4 allows; NODE: only nodes see it.
+/* The fields of an event, in the order of sending. Role ALL: watchers may see it (S4.4); NODE: only
+ * nodes.
  *
- * tier                enum tier; the core sets 0 (S10)
+ * tier                enum tier; 0 from the core (S10)
  * index, ordinal      the log entry, and the number within it, from 0
- * part, parts         number of this name in a multi-lock, and of how many; parts is 1 otherwise
+ * part, parts         number of this name in a multi-lock, of how many; else parts is 1
  * node                to which the waiter is attached
- * at_ms, wall_ms      cluster time, and the wall clock for display
- * text                an operator's reason; the value of an election; a message, any bytes
+ * at_ms, wall_ms      cluster time; wall clock for display
+ * text                an operator's reason; an election's value; a message, any bytes
  * ttl_ms              GRANTED: of the lock; its session may end earlier
- * wait_deadline_ms    GRANTED after a wait: when the wait would have ended
- * trace               of the acquire that made the grant or the waiter */
+ * wait_deadline_ms    GRANTED after a wait: when it would have ended
+ * trace               of the acquire */
 #define EVENT_TEXT_MAX (LIMIT_VALUE > LIMIT_REASON ? LIMIT_VALUE : LIMIT_REASON)
 #define EVENT_FIELDS(F)                           \
     F(ALL, 1, event_type, type, EVENT_COUNT - 1)  \
@@ -85,7 +85,7 @@ FIELD_NUMBER_TYPE(event_type, enum event_type)
     F(NODE, 5, u64, wait_deadline_ms, UINT64_MAX) \
     F(ALL, 5, slice, trace, LIMIT_TRACE)
 
-/* Slices are borrowed for the duration of the callback. Fields that do not apply are zero. */
+/* Slices are borrowed during the callback. Fields that do not apply are zero. */
 struct event {
     EVENT_FIELDS(FIELD_MEMBER)
 };

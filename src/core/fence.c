@@ -1,10 +1,8 @@
-/* Fence check (S11): the highest token seen per (resource, slot), bounded. When there are too many
- * marks, the lowest are removed and raise one common floor. Resources without a mark are refused
- * below the floor.
+/* Fence check (S11): the highest token per (resource, slot), bounded. Surplus marks, lowest first,
+ * are removed and raise a common floor. Resources without a mark are refused below the floor.
  *
  * Since version 4 a token that was never issued cannot become a mark or the floor: it would make
- * every later grant stale. Marks from older versions may be such tokens; an operator resets
- * them. */
+ * every later grant stale. An operator resets such marks of older versions. */
 #include "core/state.h"
 
 static struct slice mark_name(const struct fence_mark *f)
@@ -52,8 +50,7 @@ ref fence_add(struct core *c, uint32_t tenant, struct slice name, uint32_t slot,
 
 /* No token above this bound can have been issued. C · 1024 is the newest of the log. The tier
  * without a log takes tokens of a C that the log reached before, at most 1,023 more (S3.1, decision
- * 22). The log does not record which of them were given, so some below the bound are issued later
- * or never. */
+ * 22). The log does not record which, so some below the bound are issued later or never. */
 uint64_t fence_issued_bound(const struct core *c)
 {
     return c->counter * TOKEN_SCALE + (TOKEN_SCALE - 1);
@@ -143,8 +140,8 @@ void apply_fence_check(struct core *c, const struct command *cmd, struct result 
     request_once(c, cmd, 0, check_new, out);
 }
 
-/* Without a token, the new mark is a token that no grant has: C rises, so every grant so far is
- * stale and every later one of either tier is not. */
+/* Without a token, C rises and the mark is a token of no grant: every earlier grant is stale, every
+ * later one of either tier is not. */
 static void reset_new(struct core *c, const struct command *cmd, ref session, struct result *out)
 {
     (void)session;
@@ -160,7 +157,7 @@ static void reset_new(struct core *c, const struct command *cmd, ref session, st
     }
     uint64_t token = f->token != 0 ? f->token : counter_raise(c, 1) * TOKEN_SCALE;
     out->token = mark->token;
-    mark->token = token > c->fence_floor ? token : c->fence_floor; /* no mark is below the floor */
+    mark->token = token > c->fence_floor ? token : c->fence_floor; /* not below the floor */
     heap_change(&c->fence_heap, mark->position, mark->token);
     out->highest = mark->token;
     (void)audit_add(c, &(struct audit_entry){

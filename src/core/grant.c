@@ -1,4 +1,4 @@
-/* Grants: names held under a token. Granting, ending, and deadlines. */
+/* Grants: granting, ending, deadlines. */
 #include "core/state.h"
 
 static size_t lease_len(const struct grant *g)
@@ -101,7 +101,7 @@ bool grant_is_dead(const struct core *c, const struct grant *g)
     return grant_due_ms(c, g) <= c->now_ms;
 }
 
-/* A grant needs a timer only for its own TTL or a revocation; else it ends with its session. */
+/* Only its own TTL or a revocation needs a timer; else it ends with its session. */
 void grant_reschedule(struct core *c, ref grant)
 {
     ref first = grant_first_part(c, grant);
@@ -126,8 +126,6 @@ ref grant_find_by_token(const struct core *c, uint64_t token)
     }
     return 0;
 }
-
-/* Granting. */
 
 static uint16_t slot_take(struct core *c, struct lock_extra *x)
 {
@@ -227,7 +225,6 @@ static void index_by_token(struct core *c, ref grant)
     table_insert(&c->tokens, hash_token(c, g->token), g->detail);
 }
 
-/* Creates the side objects that this grant needs. */
 static void make_side_objects(struct core *c, ref first, const struct grant_terms *terms,
                               bool several)
 {
@@ -323,7 +320,7 @@ ref grant_give(struct core *c, const ref *locks, uint32_t count, const struct gr
         parts[i] = grant_new(c, locks[i], terms, token);
     }
     struct session *s = session_at(c, terms->session);
-    if (s->is_private) { /* its TTL starts at the grant (S4.3) */
+    if (s->is_private) { /* the TTL starts at the grant (S4.3) */
         hf_assert(terms->ttl_ms != 0 && terms->ttl_ms <= LIMIT_TTL_MAX_MS);
         s->ttl_ms = terms->ttl_ms;
         s->life_ms = c->now_ms;
@@ -337,8 +334,6 @@ ref grant_give(struct core *c, const ref *locks, uint32_t count, const struct gr
     announce_grant(c, parts, count, waited);
     return parts[0];
 }
-
-/* Ending. */
 
 #define NO_DELAY UINT64_MAX
 

@@ -1,10 +1,10 @@
-/* How the last grants and sessions ended, so that release, renew and late retries get an exact
- * answer afterwards (S8.3). Two bounded memories, searched by token, lease id and session id. */
+/* How the last grants and sessions ended: exact answers to late release, renew and retries (S8.3).
+ * Two bounded memories, by token, lease id and session id. */
 #include "core/state.h"
 
-/* Tokens rise and mostly end in the order of granting, so neighbours share cache lines of the
- * index. In the replicated tier C rises by one. In the other tier e does (S3.1); it is mapped to
- * the bits above those that 64 of its blocks need. */
+/* Tokens mostly end in the order of granting, so neighbours share cache lines of the index. C rises
+ * in the replicated tier, e in the other (S3.1); e is mapped to the bits above those that 64 of its
+ * blocks need. */
 static uint32_t place_token(uint64_t token)
 {
     return (uint32_t)((token >> 10) + ((token & 1023) << 6));
@@ -26,7 +26,7 @@ void history_add_grant(struct core *c, uint32_t tenant, uint64_t token, struct i
     ref forgotten = recent_add(&c->ended_grants, obj, hashes);
     if (forgotten != 0) {
         pool_free(&c->pool, forgotten, sizeof(*e));
-        /* The next entry to be dropped is the oldest and not in the cache. */
+        /* The oldest entry is dropped next and is not in the cache. */
         __builtin_prefetch(pool_at(&c->pool, recent_at(&c->ended_grants, 0)), 1);
     }
 }

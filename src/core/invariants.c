@@ -1,15 +1,14 @@
-/* The invariants of the state, numbered, with the promise that each guards. They hold between any
- * two commands. Tests and fuzzers check them after each command; a restored snapshot must satisfy
- * them.
+/* The numbered invariants, with the promise that each guards. They hold between any two commands,
+ * and in a restored snapshot.
  *
  *   I1   S3.2        Numbers are below 2^53, the counter below 2^43, the epoch not above it; the
- *                    version is one that exists.
- *   I2               Every ring is closed in both directions and not longer than its limit.
+ *                    version exists.
+ *   I2               Every ring is closed in both directions and within its limit.
  *   I3   S2.2        Every name is found by its hash, once.
  *   I4   S6          An exclusive name and an election have at most one holder.
- *   I5   S6.1        A semaphore has `used` permits out, which is at most its limit.
+ *   I5   S6.1        A semaphore has `used` permits out, at most its limit.
  *   I6   S11         The holders of a semaphore have different slots, those of its bits.
- *   I7   S3.1        Holders are in the order of their tokens, none of which is above the counter.
+ *   I7   S3.1        Holders are in the order of their tokens, none above the counter.
  *   I8   S3.1        No token was given twice, among live grants and remembered ends.
  *   I9   S2.1        The holder count of a lock is correct, at most 10,000; shared locks and
  *                    semaphores have the extra that holds it.
@@ -27,28 +26,28 @@
  *   I18  S4.4        Lease ids of real sessions are found; no id names two objects.
  *   I19  S6.2        The parts of a multi-lock refer to each other, are in canonical order, and
  *                    only the first has a TTL, a request, a timer and data.
- *   I20  S8.3        Shared, semaphore and multi-lock grants, and only they, are found by token.
+ *   I20  S8.3        Only shared, semaphore and multi-lock grants are found by token, all of them.
  *   I21  S1.7        An object with a deadline has a timer that is not later; no other has one.
- *   I22  S7.1        The waiters of private sessions, and only they, are in the list of their node,
- *                    by rising attachment number; no list is empty, no number occurs twice.
+ *   I22  S7.1        Only waiters of private sessions, all of them, are in their node's list, by
+ *                    rising attachment number; no list is empty, no number occurs twice.
  *   I23  S7.3        The lists to be visited are of gone nodes and have the next waiter to visit.
  *   I24  S8.1        A request that waits or holds and its waiter or grant point to each other;
  *                    requests by id are found; done requests are in the memory of their kind, or
  *                    where they were before version 4, and each memory has its limit.
- *   I25  S8.2        The replies of a session are in the order of their seq, above what was
- *                    acknowledged, at most 1,024.
- *   I26  S8.3        Remembered ends are found by token, lease id and session id, are at most
- *                    65,536 each, and none is of a live grant or session.
+ *   I25  S8.2        The replies of a session are in the order of their seq, above the
+ *                    acknowledged ones, at most 1,024.
+ *   I26  S8.3        Remembered ends are found by token, lease id and session id, at most 65,536
+ *                    each, none of a live grant or session.
  *   I27  S11         Fence marks are found, are in the heap by their token, at most 65,536, not
  *                    below the floor; there is no floor before they are full, and since version 4
- *                    none above the tokens that were issued.
- *   I28              Audit records are numbered without a gap up to the newest, are found, and are
- *                    at most 10,000.
+ *                    none above the issued tokens.
+ *   I28              Audit records are numbered without a gap up to the newest, are found, and
+ *                    are at most 10,000.
  *   I29              The counts of grants and waiters are correct.
  *   I30  S1.1        No start time is in the future.
- *   I31  S13.5       Counters are found, are at most 10,000, and none has the name of a lock. One
- *                    with a deadline is of version 4, and outlives it only in a backlog.
- *   I32  S13.6       Remembered transactions are found by id, and are at most 65,536.
+ *   I31  S13.5       Counters are found, at most 10,000, none with the name of a lock. One with a
+ *                    deadline is of version 4, and outlives it only in a backlog.
+ *   I32  S13.6       Remembered transactions are found by id, at most 65,536.
  *   I33  S13.1       Only a single exclusive grant of a private session is a key.
  *   I34  S12.14      The byte count of remembered objects is correct. */
 #include "core/invariants.h"
@@ -56,8 +55,6 @@
 const char broken_ring[] = "I2: a ring is not closed, or longer than its limit";
 
 static const char future[] = "I30: something began in the future";
-
-/* Walks. */
 
 ref walk_begin(struct walk *w, const struct core *c, ref last, size_t offset, uint64_t max)
 {
@@ -111,8 +108,6 @@ bool timer_is_right(struct census *n, ref obj, uint64_t due_ms, bool may_be_stal
     return due_ms == UINT64_MAX;
 }
 
-/* Scalars. */
-
 static const char *check_numbers(const struct core *c)
 {
     const uint64_t numbers[] = {c->index,         c->now_ms,      c->wall_ms,
@@ -134,8 +129,6 @@ static const char *check_numbers(const struct core *c)
                ? "I1: the state has objects of a later version"
                : NULL;
 }
-
-/* Grants. */
 
 static const char *check_later_part(const struct core *c, const struct grant *g,
                                     const struct detail *d, const struct grant *first)
@@ -169,7 +162,7 @@ static const char *check_group(const struct core *c, ref obj, const struct grant
         return "I19: a multi-lock is not exclusive, or was entered twice";
     }
     *is_first = all->grants[0] == obj;
-    if (!*is_first) { /* the first part checks all of them */
+    if (!*is_first) { /* the first part checks all */
         return check_later_part(c, g, d, grant_at(c, all->grants[0]));
     }
     ref at = obj;
@@ -264,8 +257,6 @@ static const char *check_grant(struct census *n, ref obj, ref session)
     return broken;
 }
 
-/* Waiters. */
-
 static const char *check_places(struct census *n, ref obj, const struct waiter *w, uint32_t tenant)
 {
     const struct core *c = n->c;
@@ -333,8 +324,6 @@ static const char *check_waiter(struct census *n, ref obj, ref session)
     }
     return broken;
 }
-
-/* Sessions. */
 
 static const char *check_holds(struct census *n, ref session, uint32_t *entries, uint32_t *things)
 {
@@ -432,7 +421,6 @@ static const char *check_sessions(struct census *n)
     return w.is_broken ? broken_ring : NULL;
 }
 
-/* Compares the totals. */
 static const char *check_sums(struct census *n)
 {
     const struct core *c = n->c;

@@ -1,24 +1,24 @@
-/* Shared by the files of the invariants. Each function returns NULL, or a text that begins with the
- * number of the broken invariant; the list is in invariants.c. */
+/* Each function returns NULL, or a text that begins with the number of the broken invariant (list
+ * in invariants.c). */
 #ifndef HOLDFAST_CORE_INVARIANTS_H
 #define HOLDFAST_CORE_INVARIANTS_H
 
 #include "core/keyed.h"
 #include "core/state.h"
 
-/* Totals gathered during the walk through the state, compared at the end. */
+/* Totals of the walk, compared at the end. */
 struct census {
     const struct core *c;
-    bool trusts_tables; /* skips the lookups that the builder of the state has just done */
+    bool trusts_tables; /* the builder of the state has just done the lookups */
     uint64_t names;
     uint64_t sessions;
     uint64_t grants;
-    uint64_t held; /* grants, reached from their locks */
+    uint64_t held; /* grants, from their locks */
     uint64_t waiters;
     uint64_t private_waiters;
-    uint64_t in_node_waiters; /* waiters, reached from their node's list */
+    uint64_t in_node_waiters; /* waiters, from their node's list */
     uint64_t places;
-    uint64_t queued; /* places, reached from their locks */
+    uint64_t queued; /* places, from their locks */
     uint64_t leases;
     uint64_t by_token;
     uint64_t requests; /* by id, not done */
@@ -30,7 +30,7 @@ struct census {
     struct keyed_list attachments;
 };
 
-/* A walk along a ring that checks the links and ends even if the ring is broken. */
+/* Checks the links of a ring; ends even if the ring is broken. */
 struct walk {
     const struct core *c;
     size_t offset;
@@ -46,28 +46,27 @@ ref walk_next(struct walk *w);
     for (ref obj = walk_begin(w, c, last, offsetof(struct type, field), max); obj != 0; \
          obj = walk_next(w))
 
-/* Whether the neighbours of an object in a ring point back to it. */
+/* Whether its neighbours point back. */
 bool is_linked(const struct core *c, ref obj, size_t offset);
 
 extern const char broken_ring[];
 
-/* Checks all invariants. `trusts_tables` leaves out the checks that objects are found by name, id
- * or token, and only once. They cost as much as all others together, and the builder of a snapshot
- * has just done them. */
+/* `trusts_tables`: without the lookups by name, id and token, which cost as much as the rest; the
+ * builder of a snapshot has just done them. */
 const char *check_all(const struct core *c, bool trusts_tables);
 
-/* Counts a timer; false when it is missing, needless or later than `due_ms`. */
+/* Counts a timer; false: missing, needless or later than `due_ms`. */
 bool timer_is_right(struct census *n, ref obj, uint64_t due_ms, bool may_be_stale);
 
-/* invariants_lock.c: names, queues, the waiters of each node. */
+/* invariants_lock.c */
 const char *check_locks(struct census *n);
 const char *check_all_node_waiters(struct census *n);
-/* True for a lost wake-up: the waiter could be granted, and no pending work will do it. */
+/* A lost wake-up: the waiter could be granted, and no pending work will do it. */
 bool is_forgotten(const struct core *c, const struct waiter *w);
 
-/* invariants_memory.c: requests, ends, fence marks, audit. */
+/* invariants_memory.c */
 const char *check_replies(struct census *n, const struct session *s);
-/* The request that a waiter or a first grant answers. */
+/* The request that a waiter or first grant answers. */
 const char *check_tie(struct census *n, ref request, enum request_state state, ref target,
                       const struct session *s);
 const char *check_memory(struct census *n);

@@ -1,5 +1,4 @@
-/* The invariants of names: their holders, queues, delays, and the waiters of each node; the list is
- * in invariants.c. */
+/* The invariants (invariants.c) of names: holders, queues, delays; and of each node's waiters. */
 #include "core/invariants.h"
 
 #include "base/text.h"
@@ -171,9 +170,8 @@ static uint64_t ring_length(const struct core *c, ref last, size_t offset, uint6
     return w.is_broken ? UINT64_MAX : length;
 }
 
-/* Names have no ring of their own and tables are not walked. So each name is reached through an
- * object that uses it, and checked once: from its first holder, else from the first place in its
- * queue, else from its delay, else from the ring of woken names. */
+/* Tables are not walked. Each name is checked once, from an object that uses it: its first holder,
+ * else the first place in its queue, else its delay, else the ring of woken names. */
 
 static const char *check_names_held(struct census *n, const struct session *s)
 {
@@ -273,9 +271,7 @@ const char *check_locks(struct census *n)
     return n->names == names ? NULL : "I13: an unused name exists";
 }
 
-/* Lost wake-ups. */
-
-/* Whether the names of this waiter will be woken because its node is gone (S7.3). */
+/* Its names will be woken because its node is gone (S7.3). */
 static bool is_to_be_visited(const struct core *c, const struct waiter *w)
 {
     if (w->node_waiters == 0 || node_waiters_at(c, w->node_waiters)->revisit == 0) {
@@ -286,14 +282,13 @@ static bool is_to_be_visited(const struct core *c, const struct waiter *w)
 
 enum queue_state { BEHIND, FIRST, TO_BE_SERVED };
 
-/* The position of a place among the attached waiters of its queue. Looks back only to the previous
- * attached one, so that checking all places takes linear time. */
+/* Looks back only to the previous attached waiter: linear time for all places. */
 static enum queue_state queue_state_of(const struct core *c, ref place)
 {
     const struct lock *l = lock_at(c, place_at(c, place)->lock);
     const struct lock_extra *x = lock_extra_at(c, l->extra);
     if (x->woken.next != 0 || x->delayed_until_ms != 0) {
-        return TO_BE_SERVED; /* now, or when the delay ends */
+        return TO_BE_SERVED; /* now or after the delay */
     }
     size_t offset = offsetof(struct place, in_queue);
     for (ref p = ring_before(&c->pool, x->queue, place, offset); p != 0;
@@ -312,7 +307,7 @@ static enum queue_state queue_state_of(const struct core *c, ref place)
 bool is_forgotten(const struct core *c, const struct waiter *w)
 {
     if (waiter_is_detached(c, w) || waiter_is_dead(c, w)) {
-        return false; /* the queue skips it; or the sweep will end it and wake its names */
+        return false; /* the queue skips it, or the sweep ends it and wakes its names */
     }
     for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
         const struct lock *l = lock_at(c, place_at(c, p)->lock);
@@ -323,8 +318,6 @@ bool is_forgotten(const struct core *c, const struct waiter *w)
     }
     return true;
 }
-
-/* The waiters of each node. */
 
 static const char *check_node_waiters(struct census *n, ref obj)
 {

@@ -1,8 +1,5 @@
-/* The invariants of remembered objects: requests, ends, fence marks, audit, counters, transactions;
- * the list is in invariants.c. */
+/* The invariants (invariants.c) of remembered objects. */
 #include "core/invariants.h"
-
-/* Requests. */
 
 static bool is_found(const struct core *c, ref request)
 {
@@ -124,8 +121,6 @@ static const char *check_done_requests(struct census *n)
     return NULL;
 }
 
-/* Ends. */
-
 static const char *check_ended(struct census *n)
 {
     const struct core *c = n->c;
@@ -159,8 +154,6 @@ static const char *check_ended(struct census *n)
                ? NULL
                : "I26: the table of ended sessions does not match the ends";
 }
-
-/* Fence marks. */
 
 static const char *check_fences(struct census *n)
 {
@@ -199,8 +192,6 @@ static const char *check_fences(struct census *n)
                : "I27: there is a floor although the marks are not full";
 }
 
-/* Audit. */
-
 static const char *check_audit(struct census *n)
 {
     const struct core *c = n->c;
@@ -235,8 +226,6 @@ static const char *check_audit(struct census *n)
                ? NULL
                : "I28: audit records are missing although the trail is not full";
 }
-
-/* Counters and transactions. */
 
 static const char *check_counters(struct census *n)
 {
@@ -286,8 +275,6 @@ static const char *check_transacts(struct census *n)
     }
     return NULL;
 }
-
-/* Bytes. */
 
 static const char *check_bytes(struct census *n)
 {

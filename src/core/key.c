@@ -1,14 +1,12 @@
-/* Names as keys of the Redis protocol (S13): what can be read of a name there, and the counters,
- * which are not locks.
+/* Names as keys of the Redis protocol (S13), and counters.
  *
  * The version of a key must change whenever something readable of it changes. Otherwise a script
  * that decided by the old state would be applied to the new one:
  *
- *   a lock      the token of its (first) holder, how often its value was set since, its deadline.
- *               Tokens are never given twice, so a lock that was released and acquired again
- *               differs. The deadline is included because renewals and keep-alives of other APIs
- *               change nothing else. It needs no extra byte, and a key with the same deadline
- *               again looks the same to every reader.
+ *   a lock      the token of its first holder, how often its value was set since, its deadline.
+ *               Tokens are unique: a lock released and acquired again differs. Renewals and
+ *               keep-alives of other APIs change only the deadline; the same deadline again looks
+ *               the same to every reader.
  *   a counter   the number of its last change, which rises over all counters; and a deadline that
  *               no lock can have.
  *   reserved    that it is (no token is 1), and when the delay ends. */
@@ -52,7 +50,7 @@ void key_view_fill(const struct core *c, uint32_t tenant, struct slice name, str
     const struct lock *l = lock == 0 ? NULL : lock_at(c, lock);
     if (l != NULL && (lock_in_use(c, l) || lock_is_delayed(c, l))) {
         ref first = RING_FIRST(c, l->holders, grant, in_lock);
-        /* Until a dead holder is swept, the name is neither held nor free (S1.7). */
+        /* With a dead holder the name is neither held nor free until the sweep (S1.7). */
         if (first == 0 || grant_is_dead(c, grant_at(c, first))) {
             fill_reserved(c, l, out);
         } else {
@@ -69,8 +67,8 @@ void key_view_fill(const struct core *c, uint32_t tenant, struct slice name, str
     }
 }
 
-/* Counters. A new deadline changes `change`, so the version follows. Timers are exact, because only
- * a transaction moves a deadline. */
+/* Counters. A new deadline changes `change`, and so the version. Timers are exact: only a
+ * transaction moves a deadline. */
 
 struct slice counter_name(const struct counter *n)
 {
@@ -85,7 +83,7 @@ bool counter_is_dead(const struct core *c, const struct counter *n)
 static ref find(const struct core *c, uint32_t tenant, struct slice name)
 {
     if (table_count(&c->counters) == 0) {
-        return 0; /* the usual case: no cost for an acquire */
+        return 0; /* usual: no cost for an acquire */
     }
     ref obj = table_first(&c->counters, hash_name(c, tenant, name));
     while (obj != 0) {

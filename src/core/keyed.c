@@ -1,5 +1,5 @@
-/* Sorting for keyed.h: a radix sort, byte by byte from the lowest. It skips bytes that all keys
- * have in common; tokens and tickets are small numbers, so few passes remain. */
+/* A radix sort, byte by byte from the lowest. It skips bytes that all keys share: tokens and
+ * tickets are small, so few passes remain. */
 #include "core/keyed.h"
 
 enum {
@@ -40,7 +40,6 @@ static unsigned digit_of(const struct keyed *item, unsigned shift)
     return (unsigned)(item->key >> shift) & (DIGITS - 1);
 }
 
-/* Moves all elements from one array to the other, ordered by one digit. */
 static void sort_by_digit(const struct keyed *from, struct keyed *to, size_t count, unsigned shift)
 {
     size_t place[DIGITS] = {0};

@@ -1,5 +1,5 @@
-/* A list of references with a number each, to be sorted by the numbers. Restoring a snapshot uses
- * it for rings that are ordered by token or ticket. invariants.c uses it to find duplicates. */
+/* References with a number each, to be sorted by it: rings of a restored snapshot, duplicates in
+ * invariants.c. */
 #ifndef HOLDFAST_CORE_KEYED_H
 #define HOLDFAST_CORE_KEYED_H
 
@@ -14,7 +14,7 @@ struct keyed {
     ref who;
 };
 
-/* The fields may be read; `at` may move when an element is added. */
+/* Read only; `at` may move when an element is added. */
 struct keyed_list {
     const struct memory *memory;
     struct keyed *at;
@@ -27,10 +27,10 @@ void keyed_init(struct keyed_list *list, const struct memory *memory);
 void keyed_close(struct keyed_list *list);
 void keyed_add(struct keyed_list *list, uint64_t key, ref obj);
 
-/* Sorts by rising key; equal keys keep their order. Linear time. */
+/* By rising key; stable. Linear time. */
 void keyed_sort(struct keyed_list *list);
 
-/* Whether all keys of a sorted list differ. */
+/* Whether the keys of a sorted list differ. */
 bool keyed_is_unique(const struct keyed_list *list);
 
 #endif

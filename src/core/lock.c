@@ -1,6 +1,6 @@
 /* Names: a lock exists only while it is held, waited for or delayed (S3: free names take no
- * memory). A lock with an `extra` is freed only after the names woken by the command are served, so
- * that no reference to it dangles in between. */
+ * memory). A lock with an `extra` is freed only after the command has served the woken names: no
+ * reference to it dangles. */
 #include "core/state.h"
 
 struct slice lock_name(const struct lock *l)
@@ -64,7 +64,7 @@ static void slots_drop(struct core *c, struct lock_extra *x)
     x->limit = 0;
 }
 
-/* The first request for a name that is neither held nor waited for sets its mode (S6.3). */
+/* The first request for an unused name sets its mode (S6.3). */
 void lock_set_mode(struct core *c, ref lock, enum mode mode, uint32_t limit)
 {
     struct lock *l = lock_at(c, lock);
@@ -110,7 +110,7 @@ bool lock_is_delayed(const struct core *c, const struct lock *l)
     return l->extra != 0 && lock_extra_at(c, l->extra)->delayed_until_ms > c->now_ms;
 }
 
-/* Whether the holders leave capacity; the caller checks queue and delay. */
+/* The caller checks queue and delay. */
 bool lock_has_capacity(const struct core *c, const struct lock *l, enum mode mode, uint32_t permits)
 {
     switch (mode) {
@@ -193,7 +193,7 @@ void lock_prune(struct core *c, ref lock)
     ref dead[LIMIT_PRUNE];
     uint32_t count = 0;
     hf_assert(c->backlog && c->prune_left <= LIMIT_PRUNE);
-    bool has_queue = lock_at(c, lock)->extra != 0; /* else the name is freed with its last holder */
+    bool has_queue = lock_at(c, lock)->extra != 0; /* else the last holder frees the name */
     RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
     {
         if (c->prune_left == 0) {

@@ -1,5 +1,5 @@
-/* Support for a core next to a replicated one, see core.h: tokens supplied by the caller,
- * attachment numbers of its own, and sessions that live in the other core. */
+/* A core next to a replicated one (core.h): tokens of the caller, its own attachment numbers,
+ * sessions of the other core. */
 #include "core/state.h"
 
 void core_set_tokens(struct core *c, uint64_t first, uint64_t end)
@@ -14,7 +14,7 @@ uint64_t token_highest(const struct core *c)
     return c->token_end != 0 ? c->token_next - 1 : c->counter << 10;
 }
 
-/* How many tokens below it belong to the other core. */
+/* Tokens below it that belong to the other core. */
 static uint64_t multiples_below(uint64_t token)
 {
     return (token + TOKEN_SCALE - 1) / TOKEN_SCALE;
@@ -51,7 +51,7 @@ void core_set_attachments(struct core *c, uint64_t last)
     c->attachment = last;
 }
 
-/* Like session_for, for a state that is only read. */
+/* As session_for, read-only. */
 static enum hf_error find_alive(const struct core *c, const struct core *from, uint32_t tenant,
                                 struct id id, const struct session **out)
 {
@@ -65,7 +65,7 @@ static enum hf_error find_alive(const struct core *c, const struct core *from, u
         return HF_SESSION_NOT_FOUND;
     }
     if (session_deadline(from, s) <= c->now_ms) {
-        return HF_SESSION_EXPIRED; /* dead there, swept or not (S1.7) */
+        return HF_SESSION_EXPIRED; /* swept or not (S1.7) */
     }
     *out = s;
     return HF_OK;
@@ -95,7 +95,7 @@ enum hf_error core_mirror_session(struct core *c, const struct core *from, uint3
     }
     struct session *s = session_at(c, obj);
     if (s->is_private) {
-        return HF_REQUEST_ID_REUSED; /* the id is in use as a lease id */
+        return HF_REQUEST_ID_REUSED; /* in use as a lease id */
     }
     const struct session_extra *extra = session_extra_get(from, there);
     uint64_t lingers_until_ms = extra == NULL ? 0 : extra->lingers_until_ms;
@@ -113,7 +113,7 @@ bool session_is_mirrored(const struct core *c, const struct session *s)
 }
 
 /* The deadline passed, but the other core has not ended the session: a keep-alive may be in flight
- * there. Extends it by a moment, repeatedly, until the other core has decided. */
+ * there. Extends it by a moment until the other core decides. */
 void session_put_off(struct core *c, ref obj)
 {
     enum { MOMENT_MS = 20 };
@@ -133,7 +133,7 @@ void session_put_off(struct core *c, ref obj)
 
 void core_end_session(struct core *c, struct id id, bool expired)
 {
-    hf_assert(c->token_end != 0); /* the replicated core ends sessions by commands */
+    hf_assert(c->token_end != 0); /* else commands end sessions */
     ref obj = session_find(c, id);
     if (obj != 0 && !session_at(c, obj)->is_private) {
         session_end(c, obj, expired ? ENDED_SESSION_EXPIRED : ENDED_SESSION_CLOSED);

@@ -1,13 +1,13 @@
 /* The objects of the state, for the files of core/ only; a part of core/state.h.
  *
- * They are stored in one pool and refer to each other by 32-bit references. Rare fields are in side
- * objects (`detail`, `extra`). Both keep a live lock small.
+ * They are in one pool and refer to each other by 32-bit references. Rare fields are in side
+ * objects (`detail`, `extra`).
  *
  *   session ──holds──▶ grant ◀──holders── lock ──queue──▶ place ◀── waiter ◀──waits── session
  *
- * A lock is a name with holders, a queue or a delay; without any it does not exist. A grant is one
- * name held under one token; the grants of a multi-lock share their token and are linked by a group
- * object. A waiter is one waiting request; it has one place in the queue of each of its names. */
+ * A lock is a name with holders, a queue or a delay. A grant is one name under one token; a group
+ * links the grants of a multi-lock, which share their token. A waiter is one waiting request with a
+ * place in the queue of each of its names. */
 #ifndef HOLDFAST_CORE_OBJECTS_H
 #define HOLDFAST_CORE_OBJECTS_H
 
@@ -15,7 +15,7 @@
 #include "core/core.h"
 #include "core/ring.h"
 
-/* The kinds of objects with a deadline, in the order in which equal deadlines are handled. */
+/* Kinds with a deadline, in the order of handling equal deadlines. */
 enum object_kind {
     KIND_SESSION = 1,
     KIND_GRANT,
@@ -30,7 +30,7 @@ struct blob {
     uint8_t bytes[];
 };
 
-/* The fields of struct carried, each a blob or 0. */
+/* struct carried; each a blob or 0. */
 struct carried_refs {
 #define F(role, since, type, name, limit) ref name;
     CARRIED_FIELDS(F)
@@ -39,105 +39,105 @@ struct carried_refs {
 
 struct session {
     uint8_t kind;
-    uint8_t is_private; /* made for one lock; its id is that lock's lease id (S4.3) */
+    uint8_t is_private; /* for one lock; its id is the lease id (S4.3) */
     uint8_t client_len;
     uint8_t unused;
     uint32_t tenant;
-    ref next;         /* chain of core->sessions by id */
-    struct links all; /* core->all_sessions, in the order of their opening */
+    ref next;         /* chain of core->sessions */
+    struct links all; /* core->all_sessions, in the order of opening */
     ref holds;        /* grants, in the order of granting */
     ref waits;        /* waiters, in the order of arrival */
     uint32_t entries; /* names held or waited for */
     ref extra;        /* struct session_extra, or 0 */
     uint32_t ttl_ms;
-    uint32_t timer; /* position in the heap; 0 while a private session waits */
+    uint32_t timer; /* in the heap; 0 while a private session waits */
     struct id id;
-    uint64_t life_ms; /* the last sign of life */
+    uint64_t life_ms; /* last sign of life */
     char client[];
 };
 
 struct session_extra {
     uint64_t acked_through;
-    uint64_t stream;           /* the number of the latest stream (S4.6) */
-    uint64_t lingers_until_ms; /* 0: the stream is up, or no linger time was requested */
+    uint64_t stream;           /* number of the latest stream (S4.6) */
+    uint64_t lingers_until_ms; /* 0: the stream is up, or no linger time */
     uint32_t linger_ms;
     uint32_t node;    /* of the stream; 0: unknown (before version 4) */
     ref metadata;     /* blob */
     ref replies;      /* requests by seq, rising */
-    uint32_t unacked; /* how many */
+    uint32_t unacked; /* their number */
 };
 
 struct lock {
     uint8_t kind;
-    uint8_t mode; /* of the holders, all the same; without holders only its class matters */
+    uint8_t mode; /* of all holders; without holders only its class matters */
     uint16_t name_len;
     uint32_t tenant;
-    ref next;    /* chain of core->locks by name */
+    ref next;    /* chain of core->locks */
     ref holders; /* grants, by rising token */
     ref extra;   /* struct lock_extra, or 0 */
     char name[];
 };
 
-/* Extra state of a lock that is more than one exclusive holder. */
+/* Of a lock that is more than one exclusive holder. */
 struct lock_extra {
     uint64_t delayed_until_ms; /* 0: no delay */
     ref queue;                 /* places, by rising ticket */
     ref cursor;                /* place; all before it are detached. 0: all are */
     uint32_t queue_length;
-    uint32_t holders;     /* how many */
+    uint32_t holders;     /* their number */
     uint32_t limit;       /* semaphore */
     uint32_t used;        /* permits */
-    ref slots;            /* semaphore: bits of the slots in use */
+    ref slots;            /* semaphore: bits of used slots */
     uint32_t timer;       /* of the delay */
     struct links woken;   /* core->woken */
     struct links delayed; /* core->delayed */
     ref lock;
-    uint32_t slots_from; /* all words before it are full; shortens the search for a slot */
+    uint32_t slots_from; /* all words before it are full */
 };
 
 enum {
-    GRANT_HAS_LEASE = 1, /* of a real session: the lease id is in the tail */
-    GRANT_IS_KEY = 2,  /* has a value, by ACQUIRE_KEY or a transaction (S13); session is private */
-    GRANT_IS_HASH = 4, /* the value is a hash */
+    GRANT_HAS_LEASE = 1, /* of a real session: lease id in the tail */
+    GRANT_IS_KEY = 2,    /* has a value, by ACQUIRE_KEY or a transaction (S13); private session */
+    GRANT_IS_HASH = 4,
     GRANT_KEY_FLAGS = GRANT_IS_KEY | GRANT_IS_HASH
 };
 
 struct grant {
     uint8_t kind;
     uint8_t flags;
-    uint16_t depth; /* how often the same owner holds it (S4.1) */
+    uint16_t depth; /* how often its owner holds it (S4.1) */
     ref lock;
     ref session;
-    ref lease_next; /* chain of core->leases; at the same offset in waiter */
+    ref lease_next; /* chain of core->leases; at the offset of waiter's */
     struct links in_session;
     struct links in_lock;
     ref detail;        /* struct detail, or 0 */
     uint16_t permits;  /* semaphore */
     uint16_t slot;     /* semaphore */
-    uint32_t delay_ms; /* the lock-delay after an unclean end (S6.5) */
+    uint32_t delay_ms; /* lock-delay after an unclean end (S6.5) */
     uint8_t owner_len;
     uint64_t token;
     uint64_t since_ms;
-    char tail[]; /* the lease id if it has one, then the owner */
+    char tail[]; /* lease id if any, then owner */
 };
 
-/* Fields that most grants do not need: a TTL of their own, a group, metadata. */
+/* Fields that most grants do not need. */
 struct detail {
     ref grant;
-    ref token_next; /* chain of core->tokens; shared, semaphore and multi-lock grants are there */
-    ref group;      /* struct group of a multi-lock, or 0 */
-    ref request;    /* struct request that made it, or 0 */
+    ref token_next; /* chain of core->tokens: shared, semaphore, multi-lock */
+    ref group;      /* of a multi-lock, or 0 */
+    ref request;    /* that made it, or 0 */
     struct carried_refs carried;
-    uint32_t ttl_ms; /* 0: the session's. Of a multi-lock only the first part has one */
+    uint32_t ttl_ms; /* 0: the session's. Multi-lock: only in the first part */
     uint32_t timer;
-    uint64_t life_ms;       /* of the grant or its last renewal */
-    uint64_t revoke_at_ms;  /* 0: no revocation. Of a multi-lock only the first part has one */
-    uint64_t revoke_record; /* number of the audit record of the revocation */
-    uint32_t changes;       /* how often a key's value was set again */
-    uint8_t by_token;       /* is in core->tokens */
+    uint64_t life_ms;      /* of the grant or its last renewal */
+    uint64_t revoke_at_ms; /* 0: none. Multi-lock: only in the first part */
+    uint64_t revoke_record;
+    uint32_t changes; /* how often the value was set again */
+    uint8_t by_token; /* in core->tokens */
 };
 
-/* The grants of one multi-lock, in canonical order; the first carries TTL and request. */
+/* A multi-lock's grants, in canonical order; the first carries TTL and request. */
 struct group {
     uint32_t count;
     ref grants[];
@@ -148,12 +148,12 @@ struct waiter {
     uint8_t mode;
     uint8_t flags; /* ACQUIRE_* */
     uint8_t owner_len;
-    ref places; /* the first of them, in canonical order of names */
+    ref places; /* the first; in canonical order of names */
     ref session;
     ref lease_next;
     struct links in_session;
     struct links in_node_waiters;
-    ref node_waiters; /* the waiters of its node; 0 for a waiter of a real session */
+    ref node_waiters; /* of its node; 0: of a real session */
     ref request;
     struct carried_refs carried;
     uint32_t parts;
@@ -174,47 +174,47 @@ struct waiter {
 struct place {
     ref waiter;
     ref lock;
-    ref sibling; /* next place of the same waiter */
+    ref sibling; /* next of this waiter */
     struct links in_queue;
 };
 
-/* The waiters attached through one node. When the node is gone, the whole list is detached in one
- * step and a later waiter starts a new one. So the command is O(1) (S7.3). */
+/* The waiters attached through one node. When the node is gone, the whole list is detached and a
+ * later waiter starts a new one. So the command is O(1) (S7.3). */
 struct node_waiters {
     uint8_t kind;
     uint8_t gone;
     uint16_t unused;
     uint32_t node;
-    uint64_t number;   /* rises in the order of creation */
+    uint64_t number;   /* rises with each creation */
     uint64_t until_ms; /* node gone: when its waiters leave */
     uint32_t timer;
     ref waiters; /* by rising attachment number */
-    ref revisit; /* next waiter whose names must be woken because the queue skips it now */
+    ref revisit; /* next waiter that the queue skips now, whose names must be woken */
     struct links all;
     struct links revisited; /* core->revisits */
 };
 
-/* Memories of done requests by id. Each kind can displace only entries of its own memory. Before
- * version 4 all were in DONE_OF_CLIENTS. */
+/* Memories of done requests by id; no kind displaces another. Before version 4 all were in
+ * DONE_OF_CLIENTS. */
 enum done_kind {
     DONE_OF_CLIENTS,
-    DONE_DRAWN,        /* the id was drawn by a node (REQUEST_ID_NODE, REQUEST_ID_LEASE) */
-    DONE_OF_OPERATORS, /* force_unlock, revoke, fence_reset; kept for LIMIT_OPERATOR_KEPT_MS */
+    DONE_DRAWN,        /* drawn by a node (REQUEST_ID_NODE, REQUEST_ID_LEASE) */
+    DONE_OF_OPERATORS, /* force_unlock, revoke, fence_reset; for LIMIT_OPERATOR_KEPT_MS */
     DONE_KINDS
 };
 
-/* A remembered request: by request_id in core->requests, or by seq in its session (S8). */
+/* By request_id in core->requests, or by seq in its session (S8). */
 enum request_state { REQUEST_WAITING, REQUEST_HOLDING, REQUEST_DONE };
 
 struct request {
-    ref next;          /* chain of core->requests, while it waits or holds */
-    struct links ring; /* by seq: the session's replies */
-    ref target;        /* the waiter or the first grant; 0: none */
+    ref next;          /* chain of core->requests while it waits or holds */
+    struct links ring; /* by seq: session's replies */
+    ref target;        /* waiter or first grant; 0: none */
     uint32_t tenant;
-    uint8_t type; /* command_type */
+    uint8_t type;
     uint8_t state;
-    uint8_t scope_len; /* client or actor; the session's id otherwise */
-    uint8_t id_len;    /* 0: identified by seq */
+    uint8_t scope_len; /* client or actor; else the session's id */
+    uint8_t id_len;    /* 0: by seq */
     uint8_t outcome;
     uint8_t reason;
     uint8_t ended;
@@ -226,7 +226,7 @@ struct request {
     struct id lease;
     union {
         uint64_t seq;     /* id_len 0 */
-        uint64_t done_ms; /* among DONE_OF_OPERATORS: when it was answered */
+        uint64_t done_ms; /* in DONE_OF_OPERATORS: time of the answer */
     };
     uint64_t digest;
     uint64_t token;
@@ -242,7 +242,6 @@ struct ended_grant {
     struct id lease;
 };
 
-/* The indexes of core->ended_grants. */
 enum { ENDED_BY_LEASE, ENDED_BY_TOKEN };
 
 struct ended_session {
@@ -264,7 +263,7 @@ struct fence_mark {
     char name[];
 };
 
-/* The texts of an audit record, in the order in which they are stored. */
+/* Texts of an audit record, as stored. */
 enum audit_text { AUDIT_RESOURCE, AUDIT_ACTOR, AUDIT_REASON, AUDIT_TRACE, AUDIT_TEXTS };
 
 struct audit_record {
@@ -274,13 +273,13 @@ struct audit_record {
     uint64_t number;
     uint64_t index;
     uint64_t wall_ms;
-    uint64_t mark_before; /* FENCE_RESET: the mark before, of the resource and this slot */
+    uint64_t mark_before; /* FENCE_RESET: the earlier mark of resource and slot */
     uint64_t mark_after;
     uint32_t slot;
     uint8_t action;
-    bool is_note; /* written by `note`; since version 3 */
+    bool is_note; /* by `note`; since version 3 */
     uint16_t text_len[AUDIT_TEXTS];
-    char text[]; /* the texts, one after the other */
+    char text[]; /* one after the other */
 };
 
 enum audit_action {

@@ -1,9 +1,9 @@
-/* Operator commands on locks and their audit trail: force-unlock, revocation with a deadline,
- * audit. The trail is replicated, bounded and part of every snapshot. */
+/* Operator commands on locks: force-unlock, revocation with a deadline, audit. The audit trail is
+ * replicated, bounded and in every snapshot. */
 #include "base/codec.h"
 #include "core/state.h"
 
-/* Holders that one command handles; the answer reports when there are more (S2.1). */
+/* Holders per command; the answer reports the rest (S2.1). */
 #define HOLDERS_AT_ONCE 5000
 
 const char *audit_action_name(enum audit_action action)
@@ -67,7 +67,7 @@ uint64_t audit_add(struct core *c, const struct audit_entry *entry)
     return c->audit_number;
 }
 
-/* Numbers have no gaps, so the number of a record determines its place in the array. */
+/* Numbers have no gaps: they give the place in the array. */
 const struct audit_record *audit_find(const struct core *c, uint64_t number)
 {
     ref obj = c->audit_at[number % LIMIT_AUDIT];
@@ -111,7 +111,7 @@ static uint32_t gather_holders(struct core *c, ref lock, ref *out, bool *more)
     return count;
 }
 
-/* The lock, if it has a live holder; 0 otherwise. */
+/* 0: no live holder. */
 static ref held_lock(struct core *c, uint32_t tenant, struct slice name)
 {
     ref lock = lock_find(c, tenant, name);
@@ -122,7 +122,7 @@ static ref held_lock(struct core *c, uint32_t tenant, struct slice name)
     return lock != 0 && lock_at(c, lock)->holders != 0 ? lock : 0;
 }
 
-/* `now` also ends a delay that is already running. */
+/* `now` also ends a running delay. */
 static bool lift_delay(struct core *c, const struct command *cmd)
 {
     hf_assert(cmd->type == COMMAND_FORCE_UNLOCK);
@@ -174,7 +174,7 @@ void apply_force_unlock(struct core *c, const struct command *cmd, struct result
     request_once(c, cmd, 0, force_unlock_new, out);
 }
 
-/* Requests the release of one grant by `at_ms`; false when an earlier time is already set. */
+/* Sets the time of release of one grant; false: an earlier one is set. */
 static bool revoke_request(struct core *c, const struct command_revoke *r, ref grant,
                            uint64_t at_ms, uint64_t record)
 {
@@ -229,7 +229,7 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
     hf_assert(looked_at > 0);
     audit_record_at(c, c->audit_ring)->count = out->count;
     if (r->grace_ms == 0) {
-        /* They are due now, so the following commands treat them as dead (S1.7). */
+        /* Due now: the following commands treat them as dead (S1.7). */
         c->backlog = true;
     }
     out->deadline_ms = at_ms;
@@ -241,7 +241,7 @@ void apply_revoke(struct core *c, const struct command *cmd, struct result *out)
     request_once(c, cmd, 0, revoke_new, out);
 }
 
-/* Revoked holders of one name in one entry share one record. */
+/* Revoked holders of one name in one entry share a record. */
 static bool audit_add_to_newest(struct core *c, const struct audit_entry *entry)
 {
     if (c->audit_ring == 0) {
@@ -262,7 +262,7 @@ static bool audit_add_to_newest(struct core *c, const struct audit_entry *entry)
     return true;
 }
 
-/* The deadline has passed and the grant is still held. */
+/* The grant is held past its deadline. */
 void revoke_take(struct core *c, ref grant)
 {
     ref first = grant_first_part(c, grant);
@@ -296,7 +296,7 @@ void revoke_take(struct core *c, ref grant)
     }
 }
 
-/* Records an operator action in the tier without a log in the common audit trail. */
+/* An action in the tier without a log, for the common audit trail. */
 void apply_note(struct core *c, const struct command *cmd, struct result *out)
 {
     hf_assert(cmd->type == COMMAND_NOTE);

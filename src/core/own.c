@@ -1,4 +1,4 @@
-/* Finds which requested names the same (session, owner) already holds or waits for (S4.1). */
+/* Which names the same (session, owner) already holds or waits for (S4.1). */
 #include "core/acquire_request.h"
 
 /* A grant past its deadline does not count, swept or not (S1.7). */
@@ -14,8 +14,8 @@ static bool is_own_waiter(const struct core *c, const struct acquire_request *re
     return slice_equal(waiter_owner(w), req->a->owner) && !(c->backlog && waiter_is_dead(c, w));
 }
 
-/* One name: walks the lock's holders and the session's holds in parallel. A common element is found
- * after at most the length of the shorter list. The same for waiters. */
+/* One name: walks the lock's holders and the session's holds in parallel, at most the length of the
+ * shorter list. The same for waiters. */
 static void find_own_of_one(struct core *c, const struct acquire_request *req, ref lock,
                             struct own *own)
 {
@@ -60,7 +60,7 @@ static void find_own_of_one(struct core *c, const struct acquire_request *req, r
     }
 }
 
-/* The locks of the names, sorted by reference, to find the number of a lock quickly. */
+/* Locks sorted by reference, to find a lock's number. */
 struct numbered {
     ref lock;
     uint32_t number;
@@ -82,7 +82,7 @@ static uint64_t bit_of(const struct numbered *locks, uint32_t count, ref lock)
     return low < count && locks[low].lock == lock ? UINT64_C(1) << locks[low].number : 0;
 }
 
-/* Several names: one walk over the session's entries, at most 10,000, instead of one per name. */
+/* Several names: one walk over the session's entries (at most 10,000), not one per name. */
 static void find_own_of_many(struct core *c, const struct acquire_request *req, struct own *own)
 {
     struct numbered locks[LIMIT_MULTILOCK_NAMES];

@@ -1,8 +1,7 @@
-/* Release, renew and proclaim: commands of a holder on its grant, identified by token or lease id.
- * A wrong or late identification gets its exact reason (S8.3). */
+/* Release, renew and proclaim, by token or lease id. A wrong or late one gets its exact reason
+ * (S8.3). */
 #include "core/state.h"
 
-/* How a command identifies a grant. */
 struct grant_selector {
     uint32_t tenant;
     struct slice name;
@@ -76,7 +75,7 @@ static enum reason reason_after(enum ended how)
     return REASON_NOT_OWNER;
 }
 
-/* The first part of the grant, or 0 and the refusal in `out`. */
+/* The first part, or 0 and the refusal in `out`. */
 static ref find_grant(struct core *c, const struct grant_selector *n, struct result *out)
 {
     ref obj = find_named(c, n);
@@ -103,8 +102,7 @@ static ref find_grant(struct core *c, const struct grant_selector *n, struct res
     return 0;
 }
 
-/* The session that a command names, for its replies. A session that is gone is not an error here:
- * the token decides. */
+/* The session of the command, for its replies. One that is gone is no error: the token decides. */
 static ref session_if_alive(struct core *c, const struct command *cmd)
 {
     ref session = 0;
@@ -143,7 +141,7 @@ void apply_release(struct core *c, const struct command *cmd, struct result *out
 
 void grant_renew(struct core *c, ref grant, uint32_t ttl_ms)
 {
-    hf_assert(grant_first_part(c, grant) == grant); /* it has the TTL of all parts */
+    hf_assert(grant_first_part(c, grant) == grant); /* has the TTL of all parts */
     hf_assert(ttl_ms <= LIMIT_TTL_MAX_MS);
     const struct grant *g = grant_at(c, grant);
     struct session *s = session_at(c, g->session);

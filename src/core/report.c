@@ -1,4 +1,4 @@
-/* Output of the core: events, and the parts of results that describe holders and queues. */
+/* Events, and the parts of results that describe holders and queues. */
 #include "core/state.h"
 
 const char *reason_name(enum reason reason)
@@ -48,7 +48,7 @@ void event_emit(struct core *c, struct event *event)
 
 struct slice grant_trace(const struct core *c, const struct grant *g)
 {
-    if (g->detail == 0) { /* every part of a multi-lock has one */
+    if (g->detail == 0) { /* parts of a multi-lock have one */
         return slice_make(NULL, 0);
     }
     const struct detail *d = grant_detail(c, grant_head(c, g));
@@ -144,7 +144,7 @@ struct slice reserved_for(const struct core *c, const struct lock *l)
     return session_client(session_at(c, w->session));
 }
 
-/* Describes the blocking holder, for a refusal or for a waiter. */
+/* The blocking holder, for a refusal or a waiter. */
 void result_holder(const struct core *c, ref lock, struct result *out)
 {
     const struct lock *l = lock_at(c, lock);

@@ -52,7 +52,7 @@ uint32_t request_make_hash(const struct core *ctx, const struct request *r)
     return key_hash(ctx, r->tenant, r->type, r->session, request_scope(r), request_id(r));
 }
 
-/* The scope of the id when there is no session. */
+/* The scope of an id without a session. */
 static struct slice scope_of(const struct command *cmd)
 {
     switch (cmd->type) {
@@ -138,7 +138,7 @@ ref request_find(const struct core *c, const struct request_key *key)
     return done;
 }
 
-/* Newest first: most retries are recent. */
+/* Newest first, as most retries are. */
 static ref find_by_seq(struct core *c, const struct session_extra *x, uint64_t seq)
 {
     hf_assert(seq > x->acked_through);
@@ -335,7 +335,7 @@ ref request_new(struct core *c, const struct request_key *key)
     return obj;
 }
 
-/* The request waits or holds from now on, and is found by its id. */
+/* It waits or holds, and is found by its id. */
 static void begin(struct core *c, ref request, enum request_state state)
 {
     struct request *r = request_at(c, request);
@@ -362,7 +362,7 @@ void request_hold(struct core *c, ref request, ref grant)
     grant_detail_make(c, grant)->request = request;
 }
 
-/* Removes the request from the memory `where`. */
+/* Removes it from the memory `where`. */
 static void forget_done(struct core *c, enum done_kind where, ref request)
 {
     const struct request *r = request_at(c, request);
@@ -390,8 +390,8 @@ void request_remember(struct core *c, enum done_kind where, ref request)
     }
 }
 
-/* Operators' ids are kept for a time. Each new one drops up to AT_ONCE expired ones, so that the
- * work of a command is bounded and the memory still shrinks. */
+/* Operators' ids are kept for a time. Each new one drops up to AT_ONCE expired ones: bounded work,
+ * and the memory shrinks. */
 static void forget_old_operators(struct core *c)
 {
     enum { AT_ONCE = 8 };
@@ -406,8 +406,8 @@ static void forget_old_operators(struct core *c)
     }
 }
 
-/* Errors are not remembered, except `not_held`. A client that got this answer must not see a late
- * retry of the same request force out a later holder (S8). */
+/* No error is remembered but `not_held`: after it, a late retry of the request must not force out a
+ * later holder (S8). */
 static bool is_remembered(const struct core *c, const struct result *answer)
 {
     return answer->error == HF_OK || (answer->error == HF_NOT_HELD && c->version >= 3);
@@ -463,7 +463,7 @@ void request_replay(const struct core *c, ref request, struct result *out)
     hf_assert(out->error == HF_OK && !out->replayed);
     if (r->outcome == OUTCOME_REFUSED &&
         (r->type == COMMAND_FORCE_UNLOCK || r->type == COMMAND_REVOKE)) {
-        out->error = HF_NOT_HELD; /* the only error that is remembered */
+        out->error = HF_NOT_HELD; /* the only remembered error */
         return;
     }
     out->replayed = true;

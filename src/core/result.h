@@ -5,36 +5,36 @@
 #include "core/command.h"
 
 enum outcome {
-    OUTCOME_DONE,    /* completed, see the other fields; transact: all effects applied */
-    OUTCOME_GRANTED, /* acquire: held now */
-    OUTCOME_QUEUED,  /* acquire: an event reports the outcome */
-    OUTCOME_REFUSED  /* not done, see `reason`; this is an answer, not an error */
+    OUTCOME_DONE, /* completed; transact: all effects applied */
+    OUTCOME_GRANTED,
+    OUTCOME_QUEUED, /* an event reports the outcome */
+    OUTCOME_REFUSED /* an answer with a `reason`, not an error */
 };
 
-/* Why something was not acquired, released or renewed. The words are part of the interface. */
-#define REASON_LIST(X)                                                                             \
-    X(NONE, "ok")                                                                                  \
-    X(HELD, "held")                                                                                \
-    X(TIMEOUT, "timeout")                                                                          \
-    X(DELAYED, "delayed")                                                                          \
-    X(DEADLOCK, "deadlock")                                                                        \
-    X(ALREADY_HELD, "already_held") /* or already waited for, by the same owner */                 \
-    X(MODE_MISMATCH, "mode_mismatch")                                                              \
-    X(LIMIT_MISMATCH, "limit_mismatch")                                                            \
-    X(PERMITS_EXCEED_LIMIT, "permits_exceed_limit")                                                \
-    X(SUPERSEDED, "superseded")                                                                    \
-    X(CANCELLED, "cancelled") /* the waiter was withdrawn */                                       \
-    X(DETACHED, "detached")   /* the waiter's connection was not restored in time (S7.3) */        \
-    X(SESSION_ENDED, "session_ended") /* the wait ended with its session */                        \
-    X(NOT_OWNER, "not_owner")                                                                      \
-    X(ALREADY_RELEASED, "already_released")                                                        \
-    X(EXPIRED, "expired")                                                                          \
-    X(NOT_WAITING, "not_waiting") /* cancel, detach: there is no such waiter */                    \
-    X(BELOW_FLOOR, "below_floor") /* fence check (S11) */                                          \
-    X(STALE_TOKEN, "stale_token") /* fence check */                                                \
-    X(CONFLICT, "conflict")       /* transact: a key changed since it was read */                  \
-    X(WRONG_KIND, "wrong_kind") /* the name is a counter where a lock is needed, or the reverse */ \
-    X(NOT_ISSUED, "not_issued") /* fence check: no grant has this token yet (S11) */
+/* Why something was not acquired, released or renewed. The words are interface. */
+#define REASON_LIST(X)                                                                 \
+    X(NONE, "ok")                                                                      \
+    X(HELD, "held")                                                                    \
+    X(TIMEOUT, "timeout")                                                              \
+    X(DELAYED, "delayed")                                                              \
+    X(DEADLOCK, "deadlock")                                                            \
+    X(ALREADY_HELD, "already_held") /* or waited for, by the same owner */             \
+    X(MODE_MISMATCH, "mode_mismatch")                                                  \
+    X(LIMIT_MISMATCH, "limit_mismatch")                                                \
+    X(PERMITS_EXCEED_LIMIT, "permits_exceed_limit")                                    \
+    X(SUPERSEDED, "superseded")                                                        \
+    X(CANCELLED, "cancelled")                                                          \
+    X(DETACHED, "detached") /* connection not restored in time (S7.3) */               \
+    X(SESSION_ENDED, "session_ended")                                                  \
+    X(NOT_OWNER, "not_owner")                                                          \
+    X(ALREADY_RELEASED, "already_released")                                            \
+    X(EXPIRED, "expired")                                                              \
+    X(NOT_WAITING, "not_waiting") /* cancel, detach: no such waiter */                 \
+    X(BELOW_FLOOR, "below_floor") /* fence check (S11) */                              \
+    X(STALE_TOKEN, "stale_token") /* fence check */                                    \
+    X(CONFLICT, "conflict")       /* transact: a key changed since it was read */      \
+    X(WRONG_KIND, "wrong_kind")   /* counter where a lock is needed, or the reverse */ \
+    X(NOT_ISSUED, "not_issued")   /* fence check: no grant has this token yet (S11) */
 
 enum reason {
 #define X(symbol, word) REASON_##symbol,
@@ -43,16 +43,16 @@ enum reason {
         REASON_COUNT
 };
 
-/* How a grant or a session ended; kept for the last LIMIT_ENDED of each (S8.3). */
-#define ENDED_LIST(X)                                                       \
-    X(NOT, "not")                                                           \
-    X(RELEASED, "released")                                                 \
-    X(SESSION_CLOSED, "session_closed")                                     \
-    X(EXPIRED, "expired") /* its own TTL, or that of its private session */ \
-    X(SESSION_EXPIRED, "session_expired")                                   \
-    X(FORCED, "forced")                                                     \
-    X(REVOKED, "revoked")                                                   \
-    X(RECOVERED, "recovered") /* by the recovery of a lost majority (S3.3) */
+/* How a grant or session ended; the last LIMIT_ENDED of each are kept (S8.3). */
+#define ENDED_LIST(X)                                                \
+    X(NOT, "not")                                                    \
+    X(RELEASED, "released")                                          \
+    X(SESSION_CLOSED, "session_closed")                              \
+    X(EXPIRED, "expired") /* its own or its private session's TTL */ \
+    X(SESSION_EXPIRED, "session_expired")                            \
+    X(FORCED, "forced")                                              \
+    X(REVOKED, "revoked")                                            \
+    X(RECOVERED, "recovered") /* after a lost majority (S3.3) */
 
 enum ended {
 #define X(symbol, word) ENDED_##symbol,
@@ -66,8 +66,7 @@ FIELD_NUMBER_TYPE(outcome, enum outcome)
 FIELD_NUMBER_TYPE(reason, enum reason)
 FIELD_NUMBER_TYPE(ended, enum ended)
 
-/* What clients other than its owner may see of a holder (S4.4): role, since, type, name, limit (see
- * core/field.h). The role is ALL: every client may see it. */
+/* What other clients may see of a holder (S4.4). Role ALL: every client. */
 #define HOLDER_FIELDS(F)                       \
     F(ALL, 1, slice, client, LIMIT_CLIENT)     \
     F(ALL, 1, slice, owner, LIMIT_OWNER)       \
@@ -82,10 +81,8 @@ struct holder_view {
     HOLDER_FIELDS(FIELD_MEMBER)
 };
 
-/* The longest strings of a holder together. */
 #define HOLDER_BYTES (LIMIT_CLIENT + LIMIT_OWNER + LIMIT_METADATA + LIMIT_TRACE)
 
-/* A holder as a field of another record. */
 typedef struct holder_view FIELD_C_holder;
 static inline void field_clear_holder(struct holder_view *f)
 {
@@ -113,15 +110,15 @@ struct cycle_step {
 
 /* The fields of an answer, in the order in which nodes send them. Role ANSWER.
  *
- * type                    error: not HF_OK: nothing was done and the other fields are zero
+ * type                    error: not HF_OK: nothing was done, the other fields are zero
  * ended                   of a grant that had already ended
  * replayed                repeats the answer to an earlier command with this id
  * deadlock_unchecked      S6.4
  * accepted                fence check
- * token                   the grant's. LEAD: the epoch. ADVANCE: C. transact: the last token given.
- *                         fence_reset: the mark before it
+ * token                   the grant's. LEAD: the epoch. ADVANCE: C. transact: the last one given.
+ *                         fence_reset: the earlier mark
  * lease                   the grant's; a replayed acquire gets the original one
- * deadline_ms             of the grant, the session or the revocation, in cluster time
+ * deadline_ms             of grant, session or revocation, in cluster time
  * ttl_ms                  in force
  * attachment              QUEUED: the number to cancel with; stream_up: the stream's
  * wait_deadline_ms        QUEUED; UINT64_MAX: none
@@ -130,12 +127,12 @@ struct cycle_step {
  * slot                    of a semaphore grant (S11)
  * depth                   how often the owner holds it
  * queue_position          from 1; LIMIT_POSITION + 1: further back
- * count                   holders forced out or requested to release. Keep-alive: sessions reported.
- *                         transact: effects applied. ADVANCE: by how much C rose
+ * count                   holders forced out or requested to release. Keep-alive: sessions.
+ *                         transact: effects applied. ADVANCE: rise of C
  * more                    force-unlock: call again for the rest (S2.1)
  * holder                  the first of `holders`, if has_holder
- * reserved_for            the client whose multi-lock reserves the free name (S6.2)
- * name                    the name, of several, that caused the refusal; transact: the key */
+ * reserved_for            client whose multi-lock reserves the free name (S6.2)
+ * name                    of several, the one that caused the refusal; transact: the key */
 #define RESULT_FIELDS(F)                                \
     F(ANSWER, 1, command_type, type, COMMAND_COUNT - 1) \
     F(ANSWER, 1, error, error, HF_ERROR_COUNT - 1)      \
@@ -166,11 +163,11 @@ struct cycle_step {
     F(ANSWER, 1, slice, reserved_for, LIMIT_CLIENT)     \
     F(ANSWER, 1, slice, name, LIMIT_NAME)
 
-/* Slices are borrowed from the state until the next command or sweep. */
+/* Slices are borrowed until the next command or sweep. */
 struct result {
     RESULT_FIELDS(FIELD_MEMBER)
-    const uint8_t *alive; /* keep-alive: an hf_error for each id: OK, NOT_FOUND, EXPIRED */
-    const struct cycle_step *cycle; /* REASON_DEADLOCK; begins with the owner of this request */
+    const uint8_t *alive;           /* keep-alive: an hf_error per id: OK, NOT_FOUND, EXPIRED */
+    const struct cycle_step *cycle; /* REASON_DEADLOCK; begins with this request's owner */
     uint32_t cycle_length;
 };
 

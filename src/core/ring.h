@@ -1,6 +1,6 @@
-/* Doubly-linked rings of pool objects. The owner keeps one reference, to the last element, which
- * reaches both ends. An object may be in several rings, each through its own `struct links`, which
- * the functions find by its offset. The order is part of the replicated state. */
+/* Doubly-linked rings of pool objects. The owner keeps a reference to the last element. An object
+ * may be in several rings, each through a `struct links` at its own offset. The order is replicated
+ * state. */
 #ifndef HOLDFAST_CORE_RING_H
 #define HOLDFAST_CORE_RING_H
 
@@ -9,7 +9,7 @@
 
 struct links {
     ref prev;
-    ref next; /* 0 when in no ring */
+    ref next; /* 0: in no ring */
 };
 
 static inline struct links *ring_links(const struct pool *p, ref obj, size_t offset)
@@ -22,7 +22,7 @@ static inline ref ring_first(const struct pool *p, ref last, size_t offset)
     return last == 0 ? 0 : ring_links(p, last, offset)->next;
 }
 
-/* The element after `obj`, or 0 at the end. */
+/* 0 at the end. */
 static inline ref ring_after(const struct pool *p, ref last, ref obj, size_t offset)
 {
     return obj == last ? 0 : ring_links(p, obj, offset)->next;
@@ -39,7 +39,7 @@ static inline bool ring_contains_link(const struct pool *p, ref obj, size_t offs
     return ring_links(p, obj, offset)->next != 0;
 }
 
-/* Inserts `obj` behind `before`, or at the front when `before` is 0. */
+/* Behind `before`; 0: at the front. */
 static inline void ring_insert(const struct pool *p, ref *last, ref before, ref obj, size_t offset)
 {
     struct links *w = ring_links(p, obj, offset);

@@ -1,4 +1,4 @@
-/* Sessions (S4): they own grants and waiters, and a keep-alive confirms all of them. */
+/* Sessions (S4): own grants and waiters, which a keep-alive confirms. */
 #include "core/state.h"
 
 size_t session_size(const struct session *s)
@@ -42,7 +42,7 @@ struct session_extra *session_extra_make(struct core *c, ref session)
 uint64_t session_deadline(const struct core *c, const struct session *s)
 {
     if (s->is_private && s->holds == 0) {
-        return UINT64_MAX; /* a waiting private session: the wait has the deadline (S4.3) */
+        return UINT64_MAX; /* waiting private session: the wait has the deadline (S4.3) */
     }
     uint64_t deadline = s->life_ms + s->ttl_ms;
     const struct session_extra *x = session_extra_get(c, s);
@@ -50,7 +50,7 @@ uint64_t session_deadline(const struct core *c, const struct session *s)
         deadline = x->lingers_until_ms;
     }
     if (deadline <= c->now_ms && session_is_mirrored(c, s)) {
-        deadline = c->now_ms + 1; /* it ends only after the other core has ended it */
+        deadline = c->now_ms + 1; /* only after the other core has ended it */
     }
     return deadline;
 }
@@ -136,15 +136,15 @@ static void announce(struct core *c, enum event_type type, const struct session 
                                   .parts = 1});
 }
 
-/* Ends the waiters first, so that no lock of the session is granted to the session itself. A
- * private session is removed with its only waiter or grant. */
+/* Waiters first: no lock of the session is granted to the session itself. A private session is
+ * removed with its only waiter or grant. */
 void session_end(struct core *c, ref obj, enum ended how)
 {
     struct session *s = session_at(c, obj);
     struct slice none = slice_make(NULL, 0);
     hf_assert(how != ENDED_NOT && how != ENDED_RELEASED);
     hf_assert(!s->is_private || (s->waits != 0) != (s->holds != 0));
-    /* A mirrored session is ended before its deadline. */
+    /* A mirrored session ends before its deadline. */
     uint64_t at_ms =
         how == ENDED_SESSION_EXPIRED && session_is_dead(c, s) ? session_deadline(c, s) : c->now_ms;
     if (s->is_private) {
@@ -167,8 +167,6 @@ void session_end(struct core *c, ref obj, enum ended how)
     session_remove(c, obj);
     core_step(c, 1);
 }
-
-/* Commands. */
 
 static void answer_about(const struct core *c, ref obj, struct result *out)
 {
@@ -260,7 +258,7 @@ void apply_keepalive(struct core *c, const struct command *cmd, struct result *o
             if (s->is_private || s->tenant != cmd->tenant) {
                 error = HF_SESSION_NOT_FOUND;
             } else if (session_is_dead(c, s)) {
-                error = HF_SESSION_EXPIRED; /* the sweep ends it: that is too much work here */
+                error = HF_SESSION_EXPIRED; /* the sweep ends it: too much work here */
             } else {
                 s->life_ms = c->now_ms;
             }
@@ -299,7 +297,7 @@ void apply_stream_through(struct core *c, const struct command *cmd, struct resu
     stream_begin(c, cmd, cmd->stream_through.node, out);
 }
 
-/* Notifies the node of the stream. If the stream is in fact up, the node announces it again. */
+/* To the node of the stream, which announces it again if it is up. */
 static void announce_lingers(struct core *c, const struct session *s, const struct session_extra *x)
 {
     if (c->version >= 4) {

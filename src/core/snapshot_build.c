@@ -1,10 +1,10 @@
-/* The order of the records, and the records that belong to no session; see snapshot_build.h. */
+/* The order of the records, and the records outside sessions (snapshot_build.h). */
 #include "core/snapshot_build.h"
 
 #include "base/text.h"
 #include "core/invariants.h"
 
-/* Limit for memory reserved because of the untrusted first record: 2^21 slots, 16 MiB. */
+/* Limit of memory that the untrusted first record reserves: 2^21 slots, 16 MiB. */
 #define RESERVE_MAGNITUDE 21
 
 const char undecodable[] = "it cannot be decoded";
@@ -42,8 +42,6 @@ void builder_close(struct builder *b)
     keyed_close(&b->sharers);
     keyed_close(&b->waiters);
 }
-
-/* Names. */
 
 const char *build_name(struct builder *b, uint32_t tenant, struct slice name, uint64_t mode,
                        uint64_t limit, ref *out)
@@ -89,7 +87,7 @@ const char *build_extra(struct builder *b, ref lock, struct lock_extra **out)
     return NULL;
 }
 
-/* `until_ms` is NULL for a record without a time. */
+/* `until_ms` NULL: no time. */
 static const char *read_name(struct builder *b, struct reader *r, ref *lock, uint64_t *until_ms)
 {
     uint32_t tenant = read_u32(r);
@@ -143,8 +141,6 @@ static const char *build_woken(struct builder *b, struct reader *r)
     return NULL;
 }
 
-/* The scalars. */
-
 static void reserve(struct table *t, uint8_t magnitude)
 {
     table_reserve(t,
@@ -197,8 +193,6 @@ static const char *build_state(struct builder *b, struct reader *r)
     reserve(&c->leases, b->leases_magnitude);
     return c->epoch <= c->counter ? NULL : "the epoch is above the token counter";
 }
-
-/* The waiters of each node. */
 
 static ref find_node_waiters(const struct core *c, uint64_t number)
 {
@@ -277,8 +271,6 @@ static const char *build_revisit(struct builder *b, struct reader *r)
     return "its list of waiters has no such waiter";
 }
 
-/* The whole. */
-
 static const char *build_end(struct builder *b, struct reader *r)
 {
     uint64_t records = 0;
@@ -292,8 +284,7 @@ static const char *build_end(struct builder *b, struct reader *r)
     return said == records ? NULL : "its counts do not match the records before it";
 }
 
-/* Called when all sessions are read: links the rings that are ordered by token, ticket or
- * attachment number. */
+/* After all sessions: links the rings ordered by token, ticket or attachment number. */
 static const char *link_all(struct builder *b)
 {
     struct core *c = b->c;
@@ -336,7 +327,7 @@ static bool is_owned(enum record_type type)
     return type > RECORD_SESSION && type <= RECORD_WAITER;
 }
 
-/* The types are in the order of their numbers, but each session starts a new run. */
+/* Types are in the order of their numbers; each session starts a new run. */
 static const char *check_order(struct builder *b, enum record_type type)
 {
     bool begins = b->last == RECORD_NONE;

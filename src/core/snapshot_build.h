@@ -1,5 +1,5 @@
-/* Builds a core from the records of a snapshot, one at a time, and validates each of them.
- * snapshot_read.c handles the framing of the records. */
+/* Builds a core from the records of a snapshot and validates each. snapshot_read.c has the
+ * framing. */
 #ifndef HOLDFAST_CORE_SNAPSHOT_BUILD_H
 #define HOLDFAST_CORE_SNAPSHOT_BUILD_H
 
@@ -8,40 +8,38 @@
 
 struct builder {
     struct core *c;
-    enum record_type last;         /* the type of the last record */
-    uint64_t counts[RECORD_COUNT]; /* number of records so far, by type */
+    enum record_type last;         /* of the last record */
+    uint64_t counts[RECORD_COUNT]; /* records so far, by type */
 
-    uint8_t sessions_magnitude; /* as announced by the first record */
+    uint8_t sessions_magnitude; /* announced by the first record */
     uint8_t names_magnitude;
     uint8_t leases_magnitude;
 
-    /* The session whose records are being read. */
+    /* The session being read. */
     ref session;
     uint64_t last_token;
     uint64_t last_ticket;
-    ref reply_at;        /* where the last tied reply was found */
-    uint32_t open_ties;  /* replies in WAITING or HOLDING whose target has not been read yet */
-    ref first_part;      /* of the multi-lock whose parts are being read */
-    uint32_t parts_left; /* parts of it still to be read */
+    ref reply_at;        /* of the last tied reply */
+    uint32_t open_ties;  /* replies WAITING or HOLDING whose target is not read yet */
+    ref first_part;      /* of the multi-lock being read */
+    uint32_t parts_left; /* still to be read */
 
-    /* Rings that are ordered by number are linked when all sessions have been read. */
+    /* Rings ordered by number are linked after all sessions. */
     bool is_linked;
-    struct keyed_list sharers; /* grants of shared locks and semaphores, by token */
+    struct keyed_list sharers; /* of shared locks and semaphores, by token */
     struct keyed_list waiters; /* by ticket */
 };
 
-/* The builder fills `c`; the caller keeps its ownership. */
+/* Fills `c`, which stays the caller's. */
 void builder_init(struct builder *b, struct core *c);
 void builder_close(struct builder *b);
 
-/* Processes the next record. NULL, or a text that describes what is wrong with it; the core may
- * then only be passed to core_free. */
+/* NULL, or what is wrong with the record; then only core_free may be called. */
 const char *builder_take(struct builder *b, enum record_type type, struct reader *r);
 
-/* NULL, or what is wrong with the whole; call it after the end record. */
+/* After the end record: NULL, or what is wrong. */
 const char *builder_finish(struct builder *b);
 
-/* "grant", "ended_grant", ... */
 const char *record_name(enum record_type type);
 
 /* ---- within the builder ---- */
@@ -56,15 +54,14 @@ bool is_ttl(uint64_t ttl_ms);
 /* Finds or creates a name. NULL, or why the record cannot have it. */
 const char *build_name(struct builder *b, uint32_t tenant, struct slice name, uint64_t mode,
                        uint64_t limit, ref *out);
-/* Creates the lock's extra unless it exists. */
 const char *build_extra(struct builder *b, ref lock, struct lock_extra **out);
 void read_answer(struct reader *r, struct request *out);
 const char *check_answer(const struct request *answer);
-/* Creates a request by id. One that is not done is added to its table. */
+/* Creates a request by id; adds it to its table unless it is done. */
 const char *build_request(struct builder *b, const struct request *fields, struct slice scope,
                           struct slice id, ref *out);
 
-/* snapshot_memory.c: requests by id, ends, fence marks, audit, counters, transactions. */
+/* snapshot_memory.c */
 const char *build_done_request(struct builder *b, struct reader *r);
 const char *build_drawn_request(struct builder *b, struct reader *r);
 const char *build_operator_request(struct builder *b, struct reader *r);
@@ -75,18 +72,18 @@ const char *build_audit(struct builder *b, struct reader *r);
 const char *build_counter(struct builder *b, struct reader *r);
 const char *build_transact(struct builder *b, struct reader *r);
 
-/* snapshot_session.c, snapshot_grant.c, snapshot_waiter.c: sessions and what they own. */
+/* snapshot_session.c, snapshot_grant.c, snapshot_waiter.c */
 const char *build_session(struct builder *b, struct reader *r);
 const char *build_reply(struct builder *b, struct reader *r);
 const char *build_grant(struct builder *b, struct reader *r);
 const char *build_part(struct builder *b, struct reader *r);
 const char *build_waiter(struct builder *b, struct reader *r);
-/* NULL, or what is wrong with a session whose records have all been read. */
+/* All its records are read: NULL, or what is wrong. */
 const char *session_complete(struct builder *b);
-/* Counts names that the current session holds or waits for. */
+/* Counts names held or waited for by the session. */
 const char *count_entries(struct builder *b, uint32_t entries, bool is_new);
 
-/* Links the request with its waiter or grant; `*out` becomes the request. */
+/* Links request (`*out`) and waiter or grant. */
 const char *build_tie(struct builder *b, const struct tie *tie, enum request_state state,
                       ref target, ref *out);
 

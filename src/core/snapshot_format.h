@@ -1,23 +1,21 @@
-/* The layout of a snapshot, for the files that write and read it.
+/* The layout of a snapshot.
  *
- *   magic (8 bytes), format and state machine version (4 bytes each, little-endian)
+ *   magic (8 bytes), format and state version (4 bytes each, little-endian)
  *   records: length (LEB128), then so many bytes: the type (1 byte) and its fields
  *   an end record, which counts those before it
  *   the XXH3 checksum (8 bytes, little-endian) of everything before
  *
- * The types are in the order of their numbers, the records of each type in the order of a ring of
+ * The types are in the order of their numbers, the records of a type in the order of a ring of
  * the state. A session is followed by what it owns: replies, grants (a multi-lock's first part,
- * then the others), waiters. Nothing is written that depends on hash tables, the heap or the pool,
- * so the same state gives the same bytes everywhere. A state has exactly one form: reading and
- * writing again gives identical bytes.
+ * then the others), waiters. Nothing depends on hash tables, the heap or the pool: a state has
+ * exactly one form, everywhere and after reading and writing it again.
  *
- * The format follows from the version of the state, so that every member that supports that version
- * can read it. Format 4 is of version 5: its heads are wider (snapshot_record.h). Format 3 is of
- * version 4. Format 2 is of versions 2 and 3: its counters have no
- * deadline, and its sessions do not have the node of their stream. It has no DRAWN_REQUEST or
- * OPERATOR_REQUEST records, so its end record has the number of the first of them. Format 1 is of
- * version 1: it has neither counters nor transactions, the number of its end record is lower
- * accordingly, and the state record has one field less. */
+ * The format follows from the version of the state: every member that supports the version can
+ * read it. Format 4 is of version 5: its heads are wider (snapshot_record.h). Format 3 is of
+ * version 4. Format 2 is of versions 2 and 3: no deadlines of counters, no node of a stream, no
+ * DRAWN_REQUEST or OPERATOR_REQUEST; its end record has the number of the first of them. Format
+ * 1 is of version 1: also no counters and transactions, with a lower end record; the state
+ * record has one field less. */
 #ifndef HOLDFAST_CORE_SNAPSHOT_FORMAT_H
 #define HOLDFAST_CORE_SNAPSHOT_FORMAT_H
 
@@ -30,32 +28,32 @@ enum {
     SNAPSHOT_MAGIC_BYTES = 8,
     SNAPSHOT_HEADER_BYTES = 16,
     SNAPSHOT_CHECKSUM_BYTES = 8,
-    /* Upper bound of a record: a waiter for 64 names has 33 KiB of names, 8 KiB of metadata and
-     * value, and less than 1 KiB of other fields. */
+    /* Upper bound: a waiter for 64 names has 33 KiB of names, 8 KiB of metadata and value, less
+     * than 1 KiB of other fields. */
     SNAPSHOT_RECORD_MAX = 48 * 1024,
-    SNAPSHOT_LENGTH_BYTES = 3, /* maximum size of a record's length field */
+    SNAPSHOT_LENGTH_BYTES = 3, /* of a length field, at most */
 };
 
-#define SNAPSHOT_RECORDS(X)                                                                   \
-    X(STATE, state)                                                                           \
-    X(NODE_WAITERS, node_waiters)                                                             \
-    X(SESSION, session)                                                                       \
-    X(REPLY, reply) /* of the session; by seq */                                              \
-    X(GRANT, grant) /* of the session */                                                      \
-    X(PART, part)   /* of a multi-lock: its second and later names */                         \
-    X(WAITER, waiter)                                                                         \
-    X(REVISIT, revisit) /* struct node_waiters in core->revisits */                           \
-    X(DELAYED, delayed)                                                                       \
-    X(WOKEN, woken)                                                                           \
-    X(REQUEST, request) /* by id, done: DONE_OF_CLIENTS */                                    \
-    X(ENDED_GRANT, ended_grant)                                                               \
-    X(ENDED_SESSION, ended_session)                                                           \
-    X(FENCE, fence)                                                                           \
-    X(AUDIT, audit)                                                                           \
-    X(COUNTER, counter)                                                                       \
-    X(TRANSACT, transact)                                                                     \
-    X(DRAWN_REQUEST, drawn_request)       /* as REQUEST: DONE_DRAWN */                        \
-    X(OPERATOR_REQUEST, operator_request) /* by id, done: DONE_OF_OPERATORS, with the time */ \
+#define SNAPSHOT_RECORDS(X)                                                      \
+    X(STATE, state)                                                              \
+    X(NODE_WAITERS, node_waiters)                                                \
+    X(SESSION, session)                                                          \
+    X(REPLY, reply) /* of the session; by seq */                                 \
+    X(GRANT, grant) /* of the session */                                         \
+    X(PART, part)   /* second and later names of a multi-lock */                 \
+    X(WAITER, waiter)                                                            \
+    X(REVISIT, revisit) /* node_waiters in core->revisits */                     \
+    X(DELAYED, delayed)                                                          \
+    X(WOKEN, woken)                                                              \
+    X(REQUEST, request) /* by id, done: DONE_OF_CLIENTS */                       \
+    X(ENDED_GRANT, ended_grant)                                                  \
+    X(ENDED_SESSION, ended_session)                                              \
+    X(FENCE, fence)                                                              \
+    X(AUDIT, audit)                                                              \
+    X(COUNTER, counter)                                                          \
+    X(TRANSACT, transact)                                                        \
+    X(DRAWN_REQUEST, drawn_request)       /* DONE_DRAWN */                       \
+    X(OPERATOR_REQUEST, operator_request) /* DONE_OF_OPERATORS, with the time */ \
     X(END, end)
 
 enum record_type {
@@ -71,15 +69,14 @@ static inline uint32_t snapshot_format_of(uint32_t version)
     return version == 1 ? 1 : version < 4 ? 2 : version - 1;
 }
 
-/* The record number of the end record in this format. */
+/* The number of the end record. */
 static inline uint8_t snapshot_end_of(uint32_t format)
 {
     return format == 1 ? RECORD_COUNTER : format == 2 ? RECORD_DRAWN_REQUEST : RECORD_END;
 }
 
-/* Flags select the optional fields that follow. The two lowest bits of a grant's, a waiter's and a
- * place's flags are not used: up to version 4 a mode is there (snapshot_record.h); of a place, the
- * mode of the name. */
+/* Flags select optional fields. The two lowest bits of a grant's, waiter's and place's flags are
+ * unused: up to version 4 they have the mode (snapshot_record.h); of a place, the name's. */
 enum {
     AUDIT_IS_NOTE = 0x80, /* added to the action; since version 3 */
 
@@ -106,14 +103,14 @@ enum {
     PLACE_FLAGS = PLACE_IS_CURSOR,
 };
 
-/* The number of bits of a count. The first record announces the sizes of the largest tables in this
- * unit, so that the reader can reserve memory. */
+/* The number of bits of a count. The first record announces the largest tables in this unit; the
+ * reader reserves memory for them. */
 static inline uint8_t snapshot_magnitude(uint64_t count)
 {
     return count == 0 ? 0 : (uint8_t)(64 - __builtin_clzll(count));
 }
 
-/* How a waiter or a grant identifies the request that it answers. */
+/* How a waiter or grant identifies its request. */
 enum { TIED_TO_NONE, TIED_BY_ID, TIED_BY_SEQ, TIED_COUNT };
 
 #endif

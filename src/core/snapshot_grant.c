@@ -1,4 +1,4 @@
-/* Grants of a snapshot, and the locks that they hold; see snapshot_build.h. */
+/* Grants of a snapshot and their locks (snapshot_build.h). */
 #include "core/snapshot_build.h"
 
 #include "base/text.h"
@@ -80,7 +80,7 @@ static const char *take_slot(struct builder *b, struct lock_extra *x, const stru
     return NULL;
 }
 
-/* Makes the grant a holder of its lock. A ring of several holders is linked later. */
+/* A ring of several holders is linked later. */
 static const char *join_holders(struct builder *b, ref obj, bool has_extra)
 {
     struct core *c = b->c;
@@ -139,7 +139,7 @@ static ref new_grant(struct builder *b, ref lock, const struct grant_record *f)
     return obj;
 }
 
-/* Sets the fields that only the first part of a grant has. */
+/* What only the first part has. */
 static const char *set_first_part(struct builder *b, ref obj, const struct grant_record *f)
 {
     struct core *c = b->c;

@@ -1,5 +1,4 @@
-/* The remembered objects of a snapshot: requests by id, ends, fence marks, audit, counters,
- * transactions; see snapshot_build.h. */
+/* Remembered objects of a snapshot (snapshot_build.h). */
 #include "core/snapshot_build.h"
 
 #include "base/text.h"
@@ -119,8 +118,6 @@ const char *build_operator_request(struct builder *b, struct reader *r)
                ? "there are more than 16,384"
                : build_done(b, r, DONE_OF_OPERATORS);
 }
-
-/* Memories. */
 
 const char *build_ended_grant(struct builder *b, struct reader *r)
 {

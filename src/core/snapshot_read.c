@@ -1,5 +1,5 @@
-/* Reads a snapshot in pieces of any size: the header, the frames of the records, the checksum.
- * snapshot_build.c interprets the records.
+/* Reads a snapshot in pieces: header, frames of records, checksum. snapshot_build.c interprets the
+ * records.
  *
  *   HEADER ──▶ LENGTH ──▶ RECORD ──▶ ... ──▶ CHECKSUM ──▶ COMPLETE
  *                 ▲          │
@@ -27,7 +27,7 @@ struct snapshot_reader {
     size_t need; /* bytes that the stage needs */
     size_t have; /* of them, in `piece` */
     uint64_t checksum;
-    /* The hash state needs a larger alignment than memory guarantees. */
+    /* It needs a larger alignment than memory guarantees. */
     uint8_t hash_bytes[sizeof(XXH3_state_t) + HASH_ALIGNMENT];
     uint8_t piece[SNAPSHOT_RECORD_MAX];
 };
@@ -49,7 +49,7 @@ struct snapshot_reader *snapshot_reader_new(const struct core_options *options)
     return reader;
 }
 
-/* Messages: plain text, built without a library that depends on the locale. */
+/* Messages: independent of the locale. */
 
 static void append(struct snapshot_reader *reader, const char *text)
 {
@@ -87,8 +87,6 @@ static void fail_record(struct snapshot_reader *reader, enum record_type type, c
     fail(reader, HF_CORRUPT, text);
 }
 
-/* Stages. */
-
 static uint32_t fixed32(const uint8_t *at)
 {
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
@@ -124,7 +122,7 @@ static void take_header(struct snapshot_reader *reader, const uint8_t *at)
     reader->need = 1;
 }
 
-/* The length is read byte by byte: only its last byte marks the end. */
+/* Byte by byte: only the last byte marks the end. */
 static void take_length(struct snapshot_reader *reader)
 {
     bool more = reader->piece[reader->have - 1] >= 0x80;
@@ -194,7 +192,7 @@ static void take(struct snapshot_reader *reader, const uint8_t *at)
     }
 }
 
-/* Takes the bytes that the stage still needs, as far as available; returns how many. */
+/* Takes what the stage needs and is available; returns how many bytes. */
 static size_t advance(struct snapshot_reader *reader, const uint8_t *at, size_t left)
 {
     size_t missing = reader->need - reader->have;
@@ -215,7 +213,7 @@ enum hf_error snapshot_reader_feed(struct snapshot_reader *reader, const void *d
 {
     const uint8_t *from = data;
     size_t used = 0;
-    size_t hashed = 0; /* bytes of it that the checksum covers */
+    size_t hashed = 0; /* bytes under the checksum */
     while (used < len && reader->error == HF_OK) {
         if (reader->stage == STAGE_COMPLETE) {
             fail(reader, HF_CORRUPT, "there are bytes after the end");

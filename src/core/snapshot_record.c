@@ -1,7 +1,7 @@
-/* Writes and reads the records of core/snapshot_record.h, from their lists of fields. */
+/* Writes and reads the records of snapshot_record.h from their lists. */
 #include "core/snapshot_record.h"
 
-/* The first version whose heads have a byte for the mode and a number for the flags. */
+/* The first version with a byte for the mode and a number for the flags. */
 enum { WIDE_HEAD_SINCE = 5 };
 
 void record_head_write(struct writer *w, uint32_t version, const struct record_head *head)
@@ -28,8 +28,6 @@ struct record_head record_head_read(struct reader *r, uint32_t version, uint32_t
     r->bad = r->bad || head.mode >= MODE_COUNT || (head.flags & ~flags) != 0;
     return head;
 }
-
-/* Types of fields that only these records have. */
 
 static void field_put_byte(struct writer *w, uint32_t version, const uint8_t *field)
 {
@@ -80,7 +78,7 @@ static void field_take_carried(struct reader *r, uint32_t version, struct carrie
     CARRIED_FIELDS(FIELD_TAKE)
 }
 
-/* Up to version 4 the record ends before it if the grant is no key. */
+/* Up to version 4 it is missing when the grant is no key. */
 static void field_put_key(struct writer *w, uint32_t version, const struct key_mark *key)
 {
     if (key->flags != 0 || version >= WIDE_HEAD_SINCE) {
@@ -102,8 +100,6 @@ static void field_take_key(struct reader *r, uint32_t version, struct key_mark *
     key->changes = is_key ? read_u32(r) : 0;
     r->bad = r->bad || (!is_key && (key->flags != 0 || version < WIDE_HEAD_SINCE));
 }
-
-/* Expansions of the lists. */
 
 #define RECORD_PUT(present, since, type, name, limit) \
     if ((since) <= version && (present)) {            \

@@ -1,4 +1,4 @@
-/* Sessions of a snapshot and the replies that they keep; see snapshot_build.h. */
+/* Sessions of a snapshot and their replies (snapshot_build.h). */
 #include "core/snapshot_build.h"
 
 #include "base/text.h"
@@ -104,8 +104,6 @@ const char *count_entries(struct builder *b, uint32_t entries, bool is_new)
     return s->entries <= LIMIT_SESSION_ENTRIES ? NULL : "its session has more than 10,000 names";
 }
 
-/* Requests. */
-
 const char *build_reply(struct builder *b, struct reader *r)
 {
     struct core *c = b->c;
@@ -149,7 +147,7 @@ const char *build_reply(struct builder *b, struct reader *r)
     return NULL;
 }
 
-/* Starts behind the reply found last: most are in the same order. */
+/* Starts behind the last one: most are in order. */
 static ref find_reply(struct builder *b, uint64_t seq)
 {
     const struct core *c = b->c;

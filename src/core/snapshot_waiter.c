@@ -1,4 +1,4 @@
-/* Waiters of a snapshot, and their places in queues; see snapshot_build.h. */
+/* Waiters of a snapshot and their places (snapshot_build.h). */
 #include "core/snapshot_build.h"
 
 #include "base/text.h"
@@ -80,7 +80,7 @@ static ref new_waiter(struct builder *b, const struct waiter_record *f)
     return obj;
 }
 
-/* One name of a waiter: its place, which is linked into the queue when all tickets are known. */
+/* The place is linked into the queue when all tickets are known. */
 static const char *build_place(struct builder *b, struct reader *r, ref waiter, ref before,
                                ref *out)
 {

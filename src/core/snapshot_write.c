@@ -1,43 +1,41 @@
-/* Writes the canonical snapshot. A forked child does it: it allocates nothing and changes nothing,
- * and passes the bytes to the sink in pieces.
+/* Writes the canonical snapshot in a forked child: allocates nothing, changes nothing, and passes
+ * the bytes to the sink in pieces.
  *
  * It writes exactly what a later output depends on. By object of core/state.h:
  *
- *   core        All replicated scalars. The counts (grants, waiters, audit_count) are counted again
- *               and audit_at is filled on reading. ordinal, steps, last_steps, worst_steps and
- *               prune_left belong to an entry or to this process; alive and cycle are scratch.
- *   tables      Derived from the objects; the order of chains affects no output. For
- *               done_requests, ended_grants and transacts the order of insertion is written.
- *   timers      The deadline in the heap of a session, grant or waiter: it may be earlier than the
- *               real one, and such visits count against the sweep's bounds. A delayed name is
- *               always in the heap at the end of its delay, the waiters of a gone node at
- *               `until_ms`.
- *   session     Everything; `entries` and `unacked` are counted. The existence of an extra is
- *               written even if it is empty: stream_down depends on it.
- *   grant       Everything. HAS_LEASE means that the session is real. Later parts of a multi-lock
- *               differ from the first only in the name.
- *   detail      Created again when one of its fields needs it. Its existence matters in one place:
- *               a renewal stores its time in it. That time counts only with a TTL of its own, so
- *               it is written only then. Membership in core->tokens follows from mode and parts.
- *               The flags and `changes` of a key are at the end of its record.
+ *   core        The replicated scalars. Reading counts grants, waiters and audit_count again and
+ *               fills audit_at. ordinal, the steps and prune_left belong to an entry or to this
+ *               process; alive and cycle are scratch.
+ *   tables      Derived; the order of chains affects no output. done_requests, ended_grants and
+ *               transacts are written in the order of insertion.
+ *   timers      The deadline in the heap of a session, grant or waiter: it may be early, and such
+ *               visits count against the sweep's bounds. A delayed name is always in the heap at
+ *               the end of its delay, the waiters of a gone node at `until_ms`.
+ *   session     Everything; `entries` and `unacked` are counted. An empty extra is written too:
+ *               stream_down depends on its existence.
+ *   grant       Everything. HAS_LEASE: the session is real. Later parts of a multi-lock differ from
+ *               the first only in the name.
+ *   detail      Created when one of its fields needs it. Its existence matters only for a renewal,
+ *               which stores its time in it. That time counts only with a TTL of its own, so it is
+ *               written only then. Membership in core->tokens follows from mode and parts. The
+ *               flags and `changes` of a key are at the end of its record.
  *   group       Follows from the parts, which are adjacent in the session's ring.
  *   lock        Mode and limit are written with each grant, place, delay and woken name. A name
  *               that is only waited for has the mode of its last holder, which does not follow
  *               from the waiters. `holders` follows from the grants: the ring is by token.
- *   lock_extra  Its existence is written with the exclusive holder: a lock with an extra is woken
- *               when it is released, and that takes a step of the wake budget. The queue follows
- *               from the tickets. The cursor is written with its place: it decides how many steps
- *               the next wake takes, and is visible in `reserved_for`. `slots` follow from the
- *               holders; `slots_from` only shortens a search.
+ *   lock_extra  Its existence is written with the exclusive holder: releasing a lock with an extra
+ *               wakes it, which takes a step of the wake budget. The queue follows from the
+ *               tickets. The cursor is written with its place: it decides the steps of the next
+ *               wake, and is visible in `reserved_for`. `slots` follow from the holders;
+ *               `slots_from` only shortens a search.
  *   waiter      Everything. The lease of a private one is its session's id. Its place in the ring
- *               of its node follows from its attachment number, its places in the queues from its
- *               ticket.
+ *               of its node follows from its attachment number, in the queues from its ticket.
  *   node_waiters
  *               Everything; `waiters` follows from the waiters, the timer from `until_ms`.
- *   request     By id: written with its waiter or grant while there is one, else in the order of
- *               completion, each kind separately; `strays` follows from them. Session and scope of
- *               a request with a target are those of its session. By seq: written with its
- *               session. A request with a target has no answer yet.
+ *   request     By id: with its waiter or grant while there is one, else in the order of
+ *               completion, each kind separately; `strays` follows. Session and scope of a request
+ *               with a target are those of its session. By seq: with its session. A request with a
+ *               target has no answer yet.
  *   ended, fence marks, audit, counters, transactions: everything, in the order of their rings. */
 #include "core/snapshot.h"
 
@@ -68,7 +66,7 @@ static void flush(struct out *o)
     o->used = 0;
 }
 
-/* A record is written behind space for the longest length, then moved up to its real length. */
+/* Leaves space for the longest length; the end moves the record up. */
 static struct writer record_begin(struct out *o, enum record_type type)
 {
     size_t need = SNAPSHOT_LENGTH_BYTES + SNAPSHOT_RECORD_MAX;
@@ -164,8 +162,6 @@ static void put_revisits(struct out *o)
     }
 }
 
-/* Requests. */
-
 static void put_answer(struct writer *w, const struct request *r)
 {
     write_u8(w, r->outcome);
@@ -227,8 +223,6 @@ static void put_done_requests(struct out *o, enum record_type type, enum done_ki
         record_end(o, &w);
     }
 }
-
-/* Sessions and what they own. */
 
 static uint32_t limit_of(const struct core *c, const struct lock *l)
 {
@@ -393,8 +387,6 @@ static void put_sessions(struct out *o)
     }
 }
 
-/* Names that are delayed or woken. */
-
 static void put_name(struct writer *w, const struct core *c, const struct lock_extra *x)
 {
     const struct lock *l = lock_at(c, x->lock);
@@ -422,8 +414,6 @@ static void put_delayed_and_woken(struct out *o)
         record_end(o, &w);
     }
 }
-
-/* Memories. */
 
 static void put_ended(struct out *o)
 {

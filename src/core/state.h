@@ -1,8 +1,7 @@
 /* The state of the locks in memory and the functions that share it, for the files of core/ only.
  *
- * Everything that decides an output is a function of the log: the order of all rings, the counters,
- * and also the (possibly early) deadlines in the heap. The order of hash chains is not; no output
- * may depend on a walk along them. */
+ * Everything that decides an output is a function of the log, including the (possibly early)
+ * deadlines in the heap. The order of hash chains is not: no output may depend on it. */
 #ifndef HOLDFAST_CORE_STATE_H
 #define HOLDFAST_CORE_STATE_H
 
@@ -22,26 +21,26 @@ struct core {
     core_event_fn on_event;
     void *event_ctx;
 
-    /* Replicated scalars. */
+    /* Replicated. */
     uint64_t index;
     uint64_t now_ms;
     uint64_t wall_ms;
-    uint64_t counter; /* C of S3.1 */
+    uint64_t counter; /* C (S3.1) */
     uint64_t epoch;
     uint64_t ticket;     /* of the last waiter */
-    uint64_t attachment; /* the last number given to a connection of a waiter or a session */
+    uint64_t attachment; /* last number given to a connection of a waiter or a session */
     uint64_t node_waiters_number;
-    uint64_t audit_number; /* of the last record */
+    uint64_t audit_number;
     uint64_t fence_floor;
     uint64_t fence_rejections;
-    uint64_t counter_change; /* the number of the last change of any counter (S13.5) */
+    uint64_t counter_change; /* last change of any counter (S13.5) */
     uint32_t version;
     bool backlog; /* the last sweep left something due */
-    /* For a core whose caller supplies the tokens (core_set_tokens); both 0 in the replicated one.
-     * The next may be a multiple of TOKEN_SCALE, which is skipped. */
+    /* Set by core_set_tokens; 0 in the replicated core. The next may be a multiple of TOKEN_SCALE,
+     * which is skipped. */
     uint64_t token_next;
     uint64_t token_end;
-    bool is_taking_back; /* core_take_back is running */
+    bool is_taking_back;
 
     struct pool pool;
     struct table locks;
@@ -58,23 +57,23 @@ struct core {
     struct heap timers;
     struct heap fence_heap;
 
-    /* Rings; see core/ring.h. */
+    /* Rings (core/ring.h). */
     ref all_sessions;
     ref all_node_waiters;
     ref delayed;  /* lock_extra, in the order the delays began */
-    ref woken;    /* lock_extra, in the order they were woken */
-    ref revisits; /* struct node_waiters: detached and not yet walked */
+    ref woken;    /* lock_extra, in the order of waking */
+    ref revisits; /* node_waiters: detached, not yet walked */
     ref ended_sessions_ring;
     ref fence_ring;
     ref counter_ring;
     ref audit_ring;
-    ref *audit_at; /* LIMIT_AUDIT references: the records by number */
+    ref *audit_at; /* LIMIT_AUDIT records by number */
 
     uint64_t grants;
     uint64_t waiters;
     uint32_t audit_count;
-    uint32_t strays; /* in DONE_OF_CLIENTS, but of another kind: remembered before version 4 */
-    uint64_t remembered_bytes; /* of done requests, audit records and fence marks; see core_bytes */
+    uint32_t strays;           /* of another kind in DONE_OF_CLIENTS (before version 4) */
+    uint64_t remembered_bytes; /* done requests, audit records, fence marks; see core_bytes */
 
     /* Not replicated: scratch of the current entry or command. */
     uint32_t ordinal;
@@ -83,20 +82,19 @@ struct core {
     uint32_t worst_steps;
     uint32_t last_sweep_steps;
     uint32_t prune_left;
-    uint8_t *alive;           /* LIMIT_KEEPALIVE_IDS answers of a keep-alive */
+    uint8_t *alive;           /* LIMIT_KEEPALIVE_IDS answers */
     struct cycle_step *cycle; /* LIMIT_DEADLOCK_CYCLE */
-    uint8_t *kept;            /* KEPT_BYTES that a result points to */
+    uint8_t *kept;            /* KEPT_BYTES, target of a result's slices */
 };
 
-/* Token numbers: C · 1024 + e, where e belongs to the other tier (S3.1). */
+/* Tokens: C · 1024 + e; e belongs to the other tier (S3.1). */
 #define TOKEN_SCALE 1024u
 
-/* All that a result can point to: name, holder, reserved_for, cycle. */
+/* What a result can point to: name, holder, reserved_for, cycle. */
 #define KEPT_BYTES                              \
     (LIMIT_NAME + LIMIT_CLIENT + HOLDER_BYTES + \
      LIMIT_DEADLOCK_CYCLE * (LIMIT_CLIENT + LIMIT_OWNER + LIMIT_NAME))
 
-/* Typed access to the pool. */
 #define CORE_ACCESS(type)                                               \
     static inline struct type *type##_at(const struct core *c, ref obj) \
     {                                                                   \
@@ -123,7 +121,7 @@ CORE_ACCESS(counter)
 CORE_ACCESS(done_transact)
 #undef CORE_ACCESS
 
-/* Walks a ring; the body must not remove `obj` itself. */
+/* The body must not remove `obj`. */
 #define RING_EACH(c, obj, last, type, field)                                             \
     for (ref obj = ring_first(&(c)->pool, last, offsetof(struct type, field)); obj != 0; \
          obj = ring_after(&(c)->pool, last, obj, offsetof(struct type, field)))
@@ -141,14 +139,14 @@ static inline void core_step(struct core *c, uint32_t steps)
 
 /* ---- mirror.c ---- */
 
-/* The session lives in the other core, which alone ends it. */
+/* It lives in the other core, which alone ends it. */
 bool session_is_mirrored(const struct core *c, const struct session *s);
 void session_put_off(struct core *c, ref session);
 
 /* The highest token that this core can have given. */
 uint64_t token_highest(const struct core *c);
 
-/* ---- core.c: hashes, blobs, timers ---- */
+/* ---- core.c ---- */
 uint32_t hash_name(const struct core *c, uint32_t tenant, struct slice name);
 uint32_t hash_id(const struct core *c, struct id id);
 uint32_t hash_token(const struct core *c, uint64_t token);
@@ -160,31 +158,31 @@ struct carried_refs carried_new(struct core *c, const struct carried *from);
 void carried_free(struct core *c, const struct carried_refs *refs);
 struct carried carried_slices(const struct core *c, const struct carried_refs *refs);
 bool carried_is_empty(const struct carried *carried);
-/* Sets, moves or (UINT64_MAX) clears the deadline at which the sweep visits the object. */
+/* Sets, moves or (UINT64_MAX) clears the deadline for the sweep. */
 void timer_set(struct core *c, ref obj, uint64_t at_ms);
-/* Sets the deadline if the present one is later or missing. The sweep corrects an early one. */
+/* Only lowers the deadline. The sweep corrects an early one. */
 void timer_lower(struct core *c, ref obj, uint64_t at_ms);
-/* The deadline in the heap, UINT64_MAX when there is none. */
+/* UINT64_MAX: none. */
 uint64_t timer_at(const struct core *c, ref obj);
 
-/* ---- report.c: events, refusals ---- */
+/* ---- report.c ---- */
 void event_emit(struct core *c, struct event *event);
-/* All but the trace: parts of a multi-lock that end have no first part any more. */
+/* All but the trace: ending parts of a multi-lock have no first part any more. */
 void event_about_grant(const struct core *c, const struct grant *g, struct event *out);
 void event_about_waiter(const struct core *c, const struct waiter *w, struct event *out);
 void result_from_grant(const struct core *c, ref grant, struct result *out);
 void result_holder(const struct core *c, ref lock, struct result *out);
 void holder_view_fill(const struct core *c, const struct grant *g, struct holder_view *out);
 struct slice grant_trace(const struct core *c, const struct grant *g);
-/* The same in `bytes`, for use after the end of the grant. */
+/* The trace in `bytes`, valid after the grant's end. */
 struct slice grant_trace_copy(const struct core *c, const struct grant *g,
                               uint8_t bytes[LIMIT_TRACE]);
 struct slice reserved_for(const struct core *c, const struct lock *l);
 
-/* ---- lock.c: names ---- */
+/* ---- lock.c ---- */
 ref lock_find(const struct core *c, uint32_t tenant, struct slice name);
 ref lock_find_hashed(const struct core *c, uint32_t hash, uint32_t tenant, struct slice name);
-/* Creates a name; `hash` is hash_name's. The caller sets its mode next. */
+/* `hash` is hash_name's. The caller sets the mode next. */
 ref lock_new(struct core *c, uint32_t hash, uint32_t tenant, struct slice name);
 /* Only while it is neither held nor waited for. */
 void lock_set_mode(struct core *c, ref lock, enum mode mode, uint32_t limit);
@@ -201,10 +199,10 @@ void lock_delay(struct core *c, ref lock, uint64_t until_ms);
 void lock_delay_over(struct core *c, ref lock);
 void lock_wake(struct core *c, ref lock);
 void lock_drop_if_unused(struct core *c, ref lock);
-/* In a backlog: ends dead holders, as far as the budget of the command allows (S1.7). */
+/* In a backlog: ends dead holders within the command's budget (S1.7). */
 void lock_prune(struct core *c, ref lock);
 
-/* ---- grant.c: grants ---- */
+/* ---- grant.c ---- */
 struct grant_terms {
     ref session;
     struct slice owner;
@@ -225,24 +223,24 @@ struct id grant_lease(const struct core *c, const struct grant *g);
 struct detail *grant_detail(const struct core *c, const struct grant *g); /* or NULL */
 struct detail *grant_detail_make(struct core *c, ref grant);
 ref grant_first_part(const struct core *c, ref grant);
-/* The part of a multi-lock that carries its TTL, request and metadata. */
+/* The part that carries TTL, request and metadata. */
 const struct grant *grant_head(const struct core *c, const struct grant *g);
 uint32_t grant_parts(const struct core *c, const struct grant *g);
 ref grant_part(const struct core *c, ref grant, uint32_t i);
 uint64_t grant_deadline(const struct core *c, const struct grant *g);
 bool grant_is_dead(const struct core *c, const struct grant *g);
 uint64_t grant_due_ms(const struct core *c, const struct grant *g); /* deadline or revocation */
-void grant_reschedule(struct core *c, ref grant); /* makes sure that its timer is not too late */
-/* Ends all parts of the grant. The lock-delay starts at `at_ms`. Ends a private session, too. */
+void grant_reschedule(struct core *c, ref grant); /* its timer is then not too late */
+/* Ends all parts, and a private session. The lock-delay starts at `at_ms`. */
 void grant_end(struct core *c, ref grant, enum ended how, uint64_t at_ms, struct slice actor,
                struct slice text, bool no_delay);
-/* Ends a grant whose time is over as expired, session expired or revoked, whichever applies. */
+/* Ends a dead grant as expired, session expired or revoked. */
 void grant_end_dead(struct core *c, ref grant);
 ref grant_find_by_token(const struct core *c, uint64_t token);
 
 /* ---- session.c ---- */
 ref session_find(const struct core *c, struct id id);
-/* The real, living session that a command names, or the error. Ends a dead session. */
+/* The living real session, or the error. Ends a dead one. */
 enum hf_error session_for(struct core *c, uint32_t tenant, struct id id, ref *out);
 ref session_new(struct core *c, uint32_t tenant, struct id id, struct slice client, bool is_private,
                 uint32_t ttl_ms);
@@ -260,26 +258,26 @@ void apply_stream_up(struct core *c, const struct command *cmd, struct result *o
 void apply_stream_through(struct core *c, const struct command *cmd, struct result *out);
 void apply_stream_down(struct core *c, const struct command *cmd, struct result *out);
 
-/* ---- waiter.c: queues ---- */
+/* ---- waiter.c ---- */
 ref waiter_new(struct core *c, const struct command_acquire *a, ref session, const ref *locks,
                uint32_t count);
 struct slice waiter_owner(const struct waiter *w);
 bool waiter_is_detached(const struct core *c, const struct waiter *w);
 bool waiter_is_dead(const struct core *c, const struct waiter *w);
 void waiter_attach(struct core *c, ref waiter, uint32_t node);
-/* Removes it from all queues and frees it, with a wait_ended event; wakes its names. */
+/* Removes and frees it with a wait_ended event; wakes its names. */
 void waiter_end(struct core *c, ref waiter, enum reason reason);
-/* Emits one event like `about` for each of its names, for the watchers of each. */
+/* Emits an event like `about` for each of its names. */
 void waiter_announce(struct core *c, const struct waiter *w, const struct event *about);
 void waiter_end_dead(struct core *c, ref waiter);
 uint64_t waiter_due_ms(const struct core *c, const struct waiter *w);
-/* Removes it without an event and keeps its metadata, value and request for the grant. */
+/* Removes it without an event; keeps metadata, value and request for the grant. */
 void waiter_remove(struct core *c, ref waiter);
-/* The first place in the queue whose waiter is alive and attached, 0 if there is none. In a backlog
- * dead waiters on the way are ended. Sets *unsure when the budget ran out first. */
+/* The first place whose waiter is alive and attached, or 0. In a backlog it ends dead waiters on
+ * the way. Sets *unsure when the budget ran out first. */
 ref queue_front(struct core *c, ref lock, uint32_t *budget, bool *unsure);
 ref node_waiters_for(struct core *c, uint32_t node);
-/* Ends the waiters of a gone node, at most *budget entries; true when none is left. */
+/* Ends waiters of a gone node, at most *budget entries; true when none is left. */
 bool node_waiters_leave(struct core *c, ref node_waiters, uint32_t *budget);
 void node_waiters_drop_if_empty(struct core *c, ref node_waiters);
 void node_waiters_revisit_next(struct core *c, ref node_waiters);
@@ -287,16 +285,16 @@ void apply_cancel(struct core *c, const struct command *cmd, struct result *out)
 void apply_detach(struct core *c, const struct command *cmd, struct result *out);
 void apply_node_gone(struct core *c, const struct command *cmd, struct result *out);
 
-/* ---- wake.c: granting to waiters ---- */
+/* ---- wake.c ---- */
 void wake_all(struct core *c);
 bool wake_pending(const struct core *c);
 
 /* ---- acquire.c, deadlock.c ---- */
 void apply_acquire(struct core *c, const struct command *cmd, struct result *out);
-ref lease_find(const struct core *c, struct id lease); /* a grant or a waiter of a real session */
-/* The first grant, or the waiter, with that lease id, private or not; 0: none. */
+ref lease_find(const struct core *c, struct id lease); /* of a real session: grant or waiter */
+/* The first grant or the waiter with that lease id, private or not; 0: none. */
 ref lease_target(const struct core *c, struct id lease, bool *is_grant);
-/* True when queueing the request would close a cycle; the cycle is then in `out`. */
+/* True when queueing the request would close a cycle; `out` then has it. */
 bool deadlock_would_close(struct core *c, ref session, struct slice owner, const ref *locks,
                           uint32_t count, enum mode mode, struct result *out);
 
@@ -304,65 +302,65 @@ bool deadlock_would_close(struct core *c, ref session, struct slice owner, const
 void apply_release(struct core *c, const struct command *cmd, struct result *out);
 void apply_renew(struct core *c, const struct command *cmd, struct result *out);
 void apply_proclaim(struct core *c, const struct command *cmd, struct result *out);
-/* Records a new sign of life, and sets the TTL unless it is 0. */
+/* Records a sign of life; sets the TTL unless it is 0. */
 void grant_renew(struct core *c, ref grant, uint32_t ttl_ms);
 
-/* ---- request.c: exactly once ---- */
+/* ---- request.c ---- */
 struct request_key {
     uint32_t tenant;
     enum command_type type;
-    ref session;          /* owner of the replies by seq; 0: none */
-    struct id session_id; /* as named, also when it is gone; zero: the scope is client or actor */
+    ref session;          /* owns the replies by seq; 0: none */
+    struct id session_id; /* as named, also when gone; zero: the scope is client or actor */
     struct slice scope;
     struct slice id;
     uint64_t seq;
     uint64_t digest;
-    uint32_t hash; /* set when it was looked up by id */
+    uint32_t hash; /* set by a lookup by id */
 };
 enum request_found { REQUEST_NONE, REQUEST_NEW, REQUEST_KNOWN };
-/* Looks up the command's id. KNOWN: `*request` is the remembered one. NEW: an id was given and is
- * free. NONE: no id was given. An error is the answer to the command. */
+/* Looks up the command's id. KNOWN: `*request` has it. NEW: the id is free. NONE: no id was given.
+ * An error is the answer to the command. */
 enum hf_error request_look(struct core *c, const struct command *cmd, ref session,
                            struct request_key *key, enum request_found *found, ref *request);
-/* The request by id with that key, whose hash is set; 0: none. */
+/* By id; key->hash must be set. 0: none. */
 ref request_find(const struct core *c, const struct request_key *key);
 ref request_new(struct core *c, const struct request_key *key);
 void request_wait(struct core *c, ref request, ref waiter);
 void request_hold(struct core *c, ref request, ref grant);
-/* Stores the answer; a request by id moves to the done requests of its kind. */
+/* Stores the answer; a request by id moves to the memory of its kind. */
 void request_done(struct core *c, ref request, const struct result *answer);
-/* The kind of a request by id, independent of the version. */
+/* Independent of the version. */
 enum done_kind request_kind(enum command_type type, struct slice id);
-/* The memory in which the version of the state keeps this kind; it is searched first. */
+/* The memory of this kind in the state's version; it is searched first. */
 enum done_kind request_place(const struct core *c, enum done_kind kind);
-/* Adds a request by id that is done to the memory `where`. */
+/* Adds a done request by id to the memory `where`. */
 void request_remember(struct core *c, enum done_kind where, ref request);
-/* Removes every trace of the request; for a grant that is taken back. */
+/* Removes every trace of it; for a grant taken back. */
 void request_forget(struct core *c, ref request, ref session);
 void request_replay(const struct core *c, ref request, struct result *out);
-void request_drop_all(struct core *c, ref session); /* the session's replies */
+void request_drop_all(struct core *c, ref session); /* its replies */
 /* Looks up the id, calls `run` when it is new, remembers the answer. Not for acquire. */
 typedef void (*apply_fn)(struct core *c, const struct command *cmd, ref session,
                          struct result *out);
 void request_once(struct core *c, const struct command *cmd, ref session, apply_fn run,
                   struct result *out);
 uint32_t request_hash(const void *ctx, const void *object);
-uint32_t request_hash_of(const struct core *c, const struct command *cmd); /* which has an id */
-/* The correct hash; for building a request from a snapshot, and for checks. */
+uint32_t request_hash_of(const struct core *c, const struct command *cmd); /* cmd has an id */
+/* The correct hash, for snapshots and checks. */
 uint32_t request_make_hash(const struct core *c, const struct request *r);
 size_t request_size(const struct request *r);
 
-/* ---- history.c: recent ends of grants and sessions ---- */
+/* ---- history.c ---- */
 void history_add_grant(struct core *c, uint32_t tenant, uint64_t token, struct id lease,
                        enum ended how);
 void history_add_session(struct core *c, uint32_t tenant, struct id id, enum ended how);
 const struct ended_grant *history_by_token(const struct core *c, uint64_t token);
 const struct ended_grant *history_by_lease(const struct core *c, struct id lease);
 enum ended history_session(const struct core *c, struct id id);
-/* The same for one tenant: it does not reveal the ends of other tenants' sessions (S4.4). */
+/* Does not reveal the ends of other tenants' sessions (S4.4). */
 enum ended history_session_of(const struct core *c, uint32_t tenant, struct id id);
 
-/* ---- operator.c: force-unlock, revoke, audit ---- */
+/* ---- operator.c ---- */
 void apply_force_unlock(struct core *c, const struct command *cmd, struct result *out);
 void apply_revoke(struct core *c, const struct command *cmd, struct result *out);
 void apply_note(struct core *c, const struct command *cmd, struct result *out);
@@ -373,12 +371,12 @@ struct audit_entry {
     uint32_t count;
     struct slice text[AUDIT_TEXTS];
 };
-/* Allocates a record with these texts; its other fields are zero. */
+/* The other fields are zero. */
 ref audit_record_new(struct core *c, const struct slice text[AUDIT_TEXTS]);
-uint64_t audit_add(struct core *c, const struct audit_entry *entry); /* returns its number */
-/* The trace of the first holder, copied to `bytes`, for an audit record. */
+uint64_t audit_add(struct core *c, const struct audit_entry *entry); /* returns the number */
+/* The trace of the first holder, copied to `bytes`. */
 struct slice audit_trace(const struct core *c, ref lock, uint8_t bytes[LIMIT_TRACE]);
-void audit_append(struct core *c, ref record); /* gives it the next number; drops the oldest */
+void audit_append(struct core *c, ref record); /* numbers it; drops the oldest */
 size_t audit_size(const struct audit_record *a);
 const struct audit_record *audit_find(const struct core *c, uint64_t number);
 struct slice audit_text(const struct audit_record *a, enum audit_text which);
@@ -388,10 +386,9 @@ const char *audit_action_name(enum audit_action action);
 size_t fence_mark_size(const struct fence_mark *f);
 void apply_fence_check(struct core *c, const struct command *cmd, struct result *out);
 void apply_fence_reset(struct core *c, const struct command *cmd, struct result *out);
-/* Called when the version rises: lowers a floor above all issued tokens to the highest that can
- * have been issued. */
+/* When the version rises: lowers a floor above all issued tokens to the highest possible one. */
 void fence_upgrade(struct core *c);
-/* No token above this bound can have been issued by either tier. */
+/* Neither tier can have issued a higher token. */
 uint64_t fence_issued_bound(const struct core *c);
 struct fence_mark *fence_find(const struct core *c, uint32_t tenant, struct slice name,
                               uint32_t slot);
@@ -403,7 +400,7 @@ uint64_t counter_raise(struct core *c, uint32_t by); /* returns the new C */
 /* ---- sweep.c ---- */
 void sweep(struct core *c);
 
-/* ---- invariants.c, snapshot_read.c: sizes of objects with a tail ---- */
+/* ---- invariants.c, snapshot_read.c: objects with a tail ---- */
 size_t session_size(const struct session *s);
 size_t lock_size(const struct lock *l);
 size_t grant_size(const struct grant *g);

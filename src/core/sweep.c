@@ -1,10 +1,10 @@
-/* The sweep at the start of each entry: ends what is due, in (deadline, kind, id) order, within the
- * bounds of S2.1. The rest is a backlog: every command treats it as dead, too (S1.7). */
+/* The sweep at the start of an entry: ends what is due, in (deadline, kind, id) order, within S2.1.
+ * Every command treats the rest, the backlog, as dead (S1.7). */
 #include "core/state.h"
 
 struct budget {
-    uint32_t sessions; /* ended so far */
-    uint32_t entries;  /* grants and places ended so far */
+    uint32_t sessions; /* ended */
+    uint32_t entries;  /* grants and places ended */
     uint32_t visits;
 };
 
@@ -30,13 +30,13 @@ static uint64_t due_ms(const struct core *c, ref obj)
 static bool fits_budget(const struct budget *b, uint32_t sessions, uint32_t entries)
 {
     if (b->sessions == 0 && b->entries == 0) {
-        return true; /* at least one session is ended, whatever its size */
+        return true; /* one session, whatever its size */
     }
     return b->sessions + sessions <= LIMIT_SWEEP_SESSIONS &&
            b->entries + entries <= LIMIT_SWEEP_LOCKS;
 }
 
-/* Ends a due object; false when the budget of this sweep does not allow it. */
+/* False: over the budget of this sweep. */
 static bool end_due(struct core *c, ref obj, struct budget *b)
 {
     uint32_t sessions = 0;
@@ -114,7 +114,7 @@ void sweep(struct core *c)
         uint64_t due = due_ms(c, obj);
         hf_assert(due >= heap_min_at(&c->timers));
         if (due > heap_min_at(&c->timers)) {
-            timer_set(c, obj, due); /* the deadline was moved: correct the timer */
+            timer_set(c, obj, due); /* the deadline was moved: correct it */
         } else if (!end_due(c, obj, &b)) {
             c->backlog = true;
             break;

@@ -1,12 +1,11 @@
-/* Transactions (S13): compare and apply. Every Redis command except a plain SET NX is one. A node
- * runs a command or a script against applied state, and records the versions of the keys it read
- * and the effects. The transaction applies all effects or none.
+/* Transactions (S13): compare and apply. A node runs a Redis command (other than a plain SET NX) or
+ * a script against applied state, and records the versions of the keys it read and the effects.
  *
  *   look up the id ─▶ the checks ─▶ what each effect needs ─▶ the effects, in order
  *                        │ conflict         │ refused            (nothing can fail any more)
  *
- * No two effects change the same key, so the needs of all effects are checked before the first is
- * applied. Effects interact only when two names of one multi-lock are dropped. */
+ * All or none: no two effects change one key, so all needs are checked before the first effect.
+ * Effects interact only when two names of one multi-lock are dropped. */
 #include "core/state.h"
 
 static void refuse(struct result *out, enum reason reason, struct slice name)
@@ -22,7 +21,7 @@ static ref find_lock(const struct core *c, const struct command *cmd, struct sli
     return lock_find(c, cmd->tenant, name);
 }
 
-/* In a backlog: ends dead objects on these names first, as for every command (S1.7). */
+/* In a backlog: ends dead objects of the name first (S1.7). */
 static void prune(struct core *c, const struct command *cmd, struct slice name)
 {
     hf_assert(c->backlog);
@@ -50,7 +49,6 @@ static void prune_all(struct core *c, const struct command *cmd)
     }
 }
 
-/* Runs the checks. True when all hold. */
 static bool compare(struct core *c, const struct command *cmd, struct result *out)
 {
     struct reader r = packed_reader(&cmd->transact.checks);
@@ -67,15 +65,13 @@ static bool compare(struct core *c, const struct command *cmd, struct result *ou
     return true;
 }
 
-/* What the effects need. */
-
 struct needs {
-    uint32_t sessions; /* to be created */
+    uint32_t sessions; /* to create */
     uint32_t counters;
-    uint32_t budget; /* for searching queues, as for an acquire (S2.1) */
+    uint32_t budget; /* for queues, as of an acquire (S2.1) */
 };
 
-/* Whether the name can be acquired now, by the rules of an acquire (S6.1). */
+/* By the rules of acquire (S6.1). */
 static bool can_take(struct core *c, ref lock, struct needs *needs, struct result *out)
 {
     if (lock == 0) {
@@ -240,8 +236,6 @@ static bool can_do_all(struct core *c, const struct command *cmd, struct result 
     return out->error == HF_OK;
 }
 
-/* The effects. */
-
 static uint8_t key_flags(const struct effect *e)
 {
     return (uint8_t)(GRANT_IS_KEY | (e->flags & EFFECT_HASH ? GRANT_IS_HASH : 0));
@@ -306,7 +300,7 @@ static void drop(struct core *c, const struct command *cmd, const struct effect 
     ref lock = find_lock(c, cmd, e->name);
     ref grant = lock == 0 ? 0 : lock_at(c, lock)->holders;
     if (grant == 0) {
-        return; /* already released with another name of its multi-lock */
+        return; /* released with its multi-lock */
     }
     core_step(c, grant_parts(c, grant_at(c, grant)));
     if ((e->flags & EFFECT_FORCED) == 0) {
@@ -393,8 +387,8 @@ static void do_all(struct core *c, const struct command *cmd, struct result *out
     }
 }
 
-/* Exactly once. Transactions have a memory of their own: in the memory of clients' request ids
- * (S8.3), script traffic would displace those ids within seconds. */
+/* Exactly once, in a memory of its own: in that of request ids (S8.3), script traffic would
+ * displace those ids within seconds. */
 
 const struct done_transact *transact_find(const struct core *c, struct id id)
 {
@@ -453,7 +447,7 @@ void apply_transact(struct core *c, const struct command *cmd, struct result *ou
     if (compare(c, cmd, out) && can_do_all(c, cmd, out)) {
         do_all(c, cmd, out);
     }
-    /* Repeating a transaction that only compares is harmless, so it is not remembered. */
+    /* Repeating one that only compares is harmless: not remembered. */
     if (out->error == HF_OK && cmd->transact.effects.count > 0) {
         transact_add(c, &(struct done_transact){.tenant = cmd->tenant,
                                                 .count = out->count,

@@ -1,4 +1,4 @@
-/* Reading the state for listings, `show` and the audit; see view.h. */
+/* Lists, `show` and audit; see view.h. */
 #include "core/view.h"
 
 #include "core/state.h"
@@ -116,8 +116,6 @@ bool view_holders_and_waiters(const struct core *c, uint32_t tenant, struct slic
     return true;
 }
 
-/* Pages. */
-
 struct view_page {
     const struct core *c;
     uint32_t tenant;
@@ -136,7 +134,7 @@ static uint64_t page_run(const struct table *t, struct view_page *page, uint64_t
     hf_assert(page->found == 0 && page->visits == 0);
     do {
         cursor = table_scan(t, cursor, visit, page);
-        page->visits++; /* an empty bucket also counts */
+        page->visits++; /* also an empty bucket */
     } while (cursor != VIEW_END && page->found < limit && page->visits < LIMIT_LIST_VISITS);
     return cursor;
 }

@@ -1,16 +1,16 @@
-/* Read access to the state. Nothing here changes it or is replicated. Callers wait for a barrier
- * first when they need a linearizable answer (S9.1). Slices are borrowed until the next command. */
+/* Read access to the state; nothing is changed. For a linearizable answer, wait for a barrier first
+ * (S9.1). Slices are borrowed until the next command. */
 #ifndef HOLDFAST_CORE_VIEW_H
 #define HOLDFAST_CORE_VIEW_H
 
 #include "core/core.h"
 
-/* What a list shows of grants, waiters, names and sessions: role, since, type, name, limit (see
- * core/field.h). Roles: ALL clients may see it, OPERATOR: only operators (S4.4), NODE: only the
- * service, to render the others. Nodes send pages of these records to each other. */
+/* What a list shows: role, since, type, name, limit (core/field.h). Roles: ALL clients may see it;
+ * only an OPERATOR may (S4.4); only the NODE does, to render the others. Nodes send each other
+ * pages of these records. */
 
-/* parts: names under the token. revoke_at_ms 0: no revocation. value: of an election or a key; a
- * key's may be any bytes. */
+/* parts: names under the token. revoke_at_ms 0: none. value: of an election or a key (any
+ * bytes). */
 #define GRANT_VIEW_FIELDS(F)                 \
     F(ALL, 1, holder, holder, 0)             \
     F(OPERATOR, 1, u64, token, UINT64_MAX)   \
@@ -24,10 +24,10 @@
 
 struct grant_view {
     GRANT_VIEW_FIELDS(FIELD_MEMBER)
-    bool is_key; /* taken by ACQUIRE_KEY or a transaction (S13); not sent */
+    bool is_key; /* by ACQUIRE_KEY or a transaction (S13); not sent */
 };
 
-/* ticket: rises in the order of arrival. wait_deadline_ms UINT64_MAX: none. */
+/* ticket: rises with arrival. wait_deadline_ms UINT64_MAX: none. */
 #define WAITER_VIEW_FIELDS(F)                    \
     F(ALL, 1, slice, client, LIMIT_CLIENT)       \
     F(ALL, 1, slice, owner, LIMIT_OWNER)         \
@@ -48,7 +48,7 @@ struct waiter_view {
     WAITER_VIEW_FIELDS(FIELD_MEMBER)
 };
 
-/* limit, permits_used: of a semaphore. delayed_until_ms 0: no delay. */
+/* limit, permits_used: semaphore. delayed_until_ms 0: none. */
 #define LOCK_VIEW_FIELDS(F)                      \
     F(ALL, 1, slice, name, LIMIT_NAME)           \
     F(NODE, 1, u32, tenant, UINT32_MAX)          \
@@ -62,9 +62,9 @@ struct waiter_view {
     F(ALL, 1, flag, has_holder, 1)
 
 struct lock_view {
-    uint32_t tier; /* enum tier; the core sets 0 (S10); not sent */
+    uint32_t tier; /* enum tier; 0 from the core (S10); not sent */
     LOCK_VIEW_FIELDS(FIELD_MEMBER)
-    struct grant_view first; /* the earliest holder, if has_holder */
+    struct grant_view first; /* earliest holder, if has_holder */
 };
 
 /* deadline_ms: UINT64_MAX while a private session waits (S4.3). entries: names held or waited
@@ -79,53 +79,53 @@ struct lock_view {
     F(ALL, 1, u64, deadline_ms, UINT64_MAX)    \
     F(ALL, 1, u32, entries, UINT32_MAX)
 
-/* Only sessions of the tier EFFICIENCY are sent. They have no stream. */
+/* Only those of the tier EFFICIENCY are sent; they have no stream. */
 struct session_view {
-    uint32_t tier; /* as above */
+    uint32_t tier;
     SESSION_VIEW_FIELDS(FIELD_MEMBER)
-    bool lingers;    /* its stream is broken and the linger time runs (S4.6) */
-    uint64_t stream; /* the number of its latest stream; 0: it had none */
+    bool lingers;    /* stream broken, linger time runs (S4.6) */
+    uint64_t stream; /* number of its latest; 0: none */
     uint32_t node;   /* of that stream; 0: unknown */
     bool is_private;
 };
 
 struct audit_view {
-    uint64_t number; /* rises by one with each record */
+    uint64_t number;
     uint64_t index;
     uint64_t wall_ms;
     uint32_t tenant;
-    uint32_t kind;       /* the action as a number, for COMMAND_NOTE */
+    uint32_t kind;       /* the action, for COMMAND_NOTE */
     struct slice action; /* "FORCE_UNLOCK", ... */
     struct slice resource;
     struct slice actor;
     struct slice reason;
-    struct slice trace;  /* of the first holder affected */
-    uint32_t count;      /* holders affected */
-    bool is_fence_reset; /* then these fields are set, of the resource and this slot: */
+    struct slice trace; /* of the first holder affected */
+    uint32_t count;
+    bool is_fence_reset; /* then these are set, of resource and slot: */
     uint32_t slot;
     uint64_t mark_before;
     uint64_t mark_after;
-    bool is_note; /* by COMMAND_NOTE, of the tier without a log; false before version 3 */
+    bool is_note; /* by COMMAND_NOTE, of the tier without a log; since version 3 */
 };
 
-/* False when the name is neither held nor waited for nor delayed. */
+/* False: neither held, waited for nor delayed. */
 bool view_lock(const struct core *core, uint32_t tenant, struct slice name, struct lock_view *out);
 
-/* Calls on_grant for each holder, earliest first, and on_waiter for each waiter in queue order,
- * each at most `max` times. False when there is no such name. */
+/* Calls on_grant for each holder, earliest first, and on_waiter in queue order, each at most `max`
+ * times. False: no such name. */
 typedef void (*view_grant_fn)(void *ctx, const struct grant_view *grant);
 typedef void (*view_waiter_fn)(void *ctx, const struct waiter_view *waiter);
 bool view_holders_and_waiters(const struct core *core, uint32_t tenant, struct slice name,
                               uint32_t max, view_grant_fn on_grant, view_waiter_fn on_waiter,
                               void *ctx);
 
-/* The type of a name as a key of the Redis protocol (S13). */
+/* A name as a Redis key (S13). */
 enum key_kind {
     KEY_ABSENT,
-    KEY_STRING,  /* a lock with a value: by ACQUIRE_KEY, or EFFECT_PUT */
-    KEY_HASH,    /* ... by EFFECT_PUT with EFFECT_HASH */
-    KEY_LOCK,    /* a lock acquired through another API */
-    KEY_COUNTER, /* a counter, not a lock */
+    KEY_STRING,  /* lock with a value: by ACQUIRE_KEY, or EFFECT_PUT */
+    KEY_HASH,    /* by EFFECT_PUT with EFFECT_HASH */
+    KEY_LOCK,    /* lock of another API */
+    KEY_COUNTER, /* not a lock */
     KEY_RESERVED /* free, but a lock-delay or a queue prevents acquiring it */
 };
 
@@ -134,20 +134,20 @@ struct key_view {
     struct key_version version; /* for a check */
     struct slice value;         /* STRING, HASH: any bytes */
     int64_t number;             /* COUNTER */
-    struct slice client;        /* STRING, HASH, LOCK: of the (first) holder */
-    uint32_t holders;           /* ... and how many there are; only a LOCK has several */
+    struct slice client;        /* STRING, HASH, LOCK: of the first holder */
+    uint32_t holders;           /* ... their number; several only of a LOCK */
     uint64_t token;             /* ... and its token */
     uint64_t deadline_ms;       /* ... in cluster time; COUNTER; RESERVED: of the delay. 0: none */
 };
 
-/* Whether it is KEY_COUNTER; cheap when there are no counters. */
+/* KEY_COUNTER; cheap without counters. */
 bool view_is_counter(const struct core *core, uint32_t tenant, struct slice name);
 /* Always fills `out`; an invalid name is ABSENT. */
 void view_key(const struct core *core, uint32_t tenant, struct slice name, struct key_view *out);
 
-/* One page of an unordered list (S9.2). Starts at `cursor` (0 first) and returns the next cursor,
- * or VIEW_END. Examines at most LIMIT_LIST_VISITS objects, and stops after the bucket in which
- * `limit` was reached. An object that exists during the whole listing is returned at least once. */
+/* One page of an unordered list (S9.2) from `cursor` (0 first); returns the next cursor or
+ * VIEW_END. Examines at most LIMIT_LIST_VISITS objects, and stops after the bucket in which `limit`
+ * was reached. An object that exists during the whole listing is returned at least once. */
 #define VIEW_END (UINT64_C(1) << 32)
 typedef void (*view_lock_fn)(void *ctx, const struct lock_view *lock);
 uint64_t view_locks(const struct core *core, uint32_t tenant, struct slice prefix, uint64_t cursor,
@@ -160,16 +160,16 @@ uint64_t view_sessions(const struct core *core, uint32_t tenant, uint64_t cursor
                        view_session_fn on_session, void *ctx);
 bool view_session(const struct core *core, struct id id, struct session_view *out);
 
-/* view_has_lease: a grant or a waiter has this lease id. The second includes ended ones. */
+/* A grant or waiter has this lease id. The second includes ended ones. */
 bool view_has_lease(const struct core *core, struct id lease, bool *is_grant);
 bool view_knows_lease(const struct core *core, struct id lease);
 
-/* Audit records with number >= from, oldest first, at most `max`; returns the next number. */
+/* Records with number >= from, oldest first, at most `max`; returns the next number. */
 typedef void (*view_audit_fn)(void *ctx, const struct audit_view *record);
 uint64_t view_audit(const struct core *core, uint64_t from, uint32_t max, view_audit_fn on_record,
                     void *ctx);
 
-/* The mark of a resource; false when there is none. `floor` is set in any case (S11). */
+/* False: no mark. Always sets `floor` (S11). */
 bool view_fence(const struct core *core, uint32_t tenant, struct slice resource, uint32_t slot,
                 uint64_t *highest, uint64_t *floor);
 

@@ -1,5 +1,5 @@
-/* Waiters: waiting requests, their places in queues, and the connections to which they are attached
- * (S6, S7). Joining and leaving a queue is O(1). */
+/* Waiters, their places in queues and their connections (S6, S7). Joining and leaving a queue is
+ * O(1). */
 #include "core/state.h"
 
 size_t waiter_size(const struct waiter *w)
@@ -17,7 +17,7 @@ static bool in_real_session(const struct core *c, const struct waiter *w)
     return !session_at(c, w->session)->is_private;
 }
 
-/* How long a detached waiter keeps its place; UINT64_MAX: it is attached. */
+/* Until when a detached waiter keeps its place; UINT64_MAX: attached. */
 static uint64_t leaves_at_ms(const struct core *c, const struct waiter *w)
 {
     uint64_t at = w->detached_until_ms == 0 ? UINT64_MAX : w->detached_until_ms;
@@ -35,8 +35,7 @@ bool waiter_is_detached(const struct core *c, const struct waiter *w)
     return leaves_at_ms(c, w) != UINT64_MAX;
 }
 
-/* When the sweep must visit the waiter itself; sessions and the lists of gone nodes have timers of
- * their own. */
+/* When the sweep visits the waiter; sessions and lists of gone nodes have their own timers. */
 uint64_t waiter_due_ms(const struct core *c, const struct waiter *w)
 {
     (void)c;
@@ -69,8 +68,6 @@ void waiter_end_dead(struct core *c, ref waiter)
     (void)dies_at_ms(c, waiter_at(c, waiter), &why);
     waiter_end(c, waiter, why);
 }
-
-/* The waiters of each node. */
 
 ref node_waiters_for(struct core *c, uint32_t node)
 {
@@ -134,7 +131,7 @@ static void node_waiters_part(struct core *c, ref waiter)
     node_waiters_drop_if_empty(c, obj);
 }
 
-/* Advances the walk over a list that has just been detached by one waiter. */
+/* Advances the walk over a detached list by one waiter. */
 void node_waiters_revisit_next(struct core *c, ref obj)
 {
     struct node_waiters *node_waiters = node_waiters_at(c, obj);
@@ -159,12 +156,10 @@ bool node_waiters_leave(struct core *c, ref obj, uint32_t *budget)
         bool last = waiter == node_waiters_at(c, obj)->waiters;
         waiter_end(c, waiter, REASON_DETACHED);
         if (last) {
-            return true; /* the empty list was freed with it */
+            return true; /* the empty list was freed */
         }
     }
 }
-
-/* Joining. */
 
 static void place_add(struct core *c, ref waiter, ref lock, ref *link)
 {
@@ -232,7 +227,7 @@ ref waiter_new(struct core *c, const struct command_acquire *a, ref session, con
     return obj;
 }
 
-/* S7.1: the newest connection counts; the older one gets a SUPERSEDED event. */
+/* S7.1: the newest connection counts; the older one gets SUPERSEDED. */
 void waiter_attach(struct core *c, ref waiter, uint32_t node)
 {
     struct waiter *w = waiter_at(c, waiter);
@@ -242,8 +237,8 @@ void waiter_attach(struct core *c, ref waiter, uint32_t node)
     event_emit(c, &e);
     if (!in_real_session(c, w)) {
         ref node_waiters = node_waiters_for(c, node);
-        hf_assert(node_waiters != 0);          /* the caller has checked that there is one */
-        if (node_waiters == w->node_waiters) { /* moves to the end of the list */
+        hf_assert(node_waiters != 0);          /* checked by the caller */
+        if (node_waiters == w->node_waiters) { /* to the end of the list */
             RING_REMOVE(c, &node_waiters_at(c, node_waiters)->waiters, waiter, waiter,
                         in_node_waiters);
             w->node_waiters = 0;
@@ -265,8 +260,6 @@ void waiter_attach(struct core *c, ref waiter, uint32_t node)
         lock_wake(c, lock);
     }
 }
-
-/* Leaving. */
 
 static void place_remove(struct core *c, ref obj)
 {
@@ -357,7 +350,7 @@ ref queue_front(struct core *c, ref lock, uint32_t *budget, bool *unsure)
         (*budget)--;
         core_step(c, 1);
         if (c->backlog && waiter_is_dead(c, w)) {
-            uint32_t more = w->parts - 1; /* all its places are removed: one step each */
+            uint32_t more = w->parts - 1; /* one step per place */
             *budget -= more < *budget ? more : *budget;
             waiter_end_dead(c, waiter);
         } else if (waiter_is_detached(c, w)) {
@@ -369,9 +362,7 @@ ref queue_front(struct core *c, ref lock, uint32_t *budget, bool *unsure)
     return 0;
 }
 
-/* Commands. */
-
-/* The live waiter with that lease id; else 0, and the answer in `out`. */
+/* The live waiter, or 0 and the answer in `out`. */
 static ref find_waiter(struct core *c, const struct command *cmd, struct id lease,
                        uint64_t attachment, struct result *out)
 {

@@ -1,6 +1,5 @@
-/* Grants what is free on woken names to the first waiters in their queues. Only the next waiter is
- * woken, or the leading run of shared ones. The work per command is bounded; the rest stays in the
- * ring for the next command (S2.1, S6). */
+/* Grants free names among the woken to the next waiter, or to the leading run of shared ones. The
+ * work per command is bounded; the rest stays in the ring for the next command (S2.1, S6). */
 #include "core/state.h"
 
 static bool fits(const struct core *c, ref lock, const struct waiter *w)
@@ -55,7 +54,7 @@ static void give(struct core *c, ref waiter)
     pool_free(&c->pool, waiter, waiter_size(w));
 }
 
-/* False when the budget ran out while the name may still have capacity for a waiter. */
+/* False: the budget ran out, and the name may have capacity for a waiter. */
 static bool wake_one(struct core *c, ref lock, uint32_t *budget)
 {
     for (;;) {
@@ -91,8 +90,7 @@ static bool wake_one(struct core *c, ref lock, uint32_t *budget)
     }
 }
 
-/* The waiters of a gone node were detached in one step; this wakes the names in whose queues they
- * are first. */
+/* Wakes the names in whose queues waiters of a gone node are first. */
 static void revisit_node_waiters(struct core *c, uint32_t *budget)
 {
     while (c->revisits != 0 && *budget > 0) {

@@ -1,4 +1,4 @@
-/* CLOCK_BOOTTIME, which also counts suspend: all deadlines of clients use it (S5.1). */
+/* CLOCK_BOOTTIME, which counts suspend: for all deadlines of clients (S5.1). */
 #ifndef HOLDFAST_TRANSPORT_CLOCK_H
 #define HOLDFAST_TRANSPORT_CLOCK_H
 
@@ -12,7 +12,7 @@ static inline int64_t clock_boot_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* The time left, for poll(2): 0 to 1 hour. */
+/* Time left, for poll(2): 0 to 1 hour. */
 static inline int clock_left_ms(int64_t deadline_ms)
 {
     int64_t left = deadline_ms - clock_boot_ms();

@@ -33,7 +33,7 @@ bool host_port_parse(const char *text, size_t len, const char *default_port, str
 {
     const char *end = text + len;
     const char *bracket = len > 0 && text[0] == '[' ? memchr(text, ']', len) : NULL;
-    const char *after = bracket != NULL ? bracket + 1 : text; /* where the port may begin */
+    const char *after = bracket != NULL ? bracket + 1 : text; /* where a port may begin */
     const char *colon = memchr(after, ':', (size_t)(end - after));
     const char *host = bracket != NULL ? text + 1 : text;
     const char *host_end = bracket != NULL ? bracket : colon != NULL ? colon : end;

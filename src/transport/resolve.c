@@ -1,5 +1,5 @@
-/* Looks up names on a separate thread: a lookup may take seconds, and the keep-alives cannot wait.
- * The thread and its client share the state; the last of them frees it. */
+/* Lookups on a separate thread: one may take seconds, and keep-alives cannot wait. The thread and
+ * its client share the state; the last of them frees it. */
 #include "transport/resolve.h"
 
 #include <pthread.h>
@@ -47,7 +47,7 @@ static void *run(void *arg)
     r->error = look_up(&r->address, AI_ADDRCONFIG, &r->addresses);
     atomic_store(&r->is_done, true);
     if (write(r->wake_fd, &one, sizeof(one)) < 0) {
-        /* The counter is at its maximum: the client is being woken already. */
+        /* The counter is at its maximum: a wake-up is pending. */
     }
     unref(r);
     return NULL;

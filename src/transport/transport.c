@@ -26,9 +26,7 @@ static void fail_errno(struct transport *t, int error)
     fail(t, text != NULL ? text : "it cannot be reached");
 }
 
-/* ---- connecting ---- */
-
-/* Returns 0 or the error. */
+/* 0 or the error. */
 static int begin_connect(struct transport *t, const struct sockaddr *address, socklen_t len)
 {
     int on = 1;
@@ -142,8 +140,6 @@ void transport_close(struct transport *t)
     t->state = TRANSPORT_CLOSED;
 }
 
-/* ---- bytes ---- */
-
 enum transport_io transport_no_bytes(struct transport *t, ssize_t result)
 {
     if (result == 0) {
@@ -157,8 +153,6 @@ enum transport_io transport_no_bytes(struct transport *t, ssize_t result)
     t->problem = t->problem != NULL ? t->problem : "the connection broke";
     return TRANSPORT_FAILED;
 }
-
-/* ---- for the caller's loop ---- */
 
 short transport_events(const struct transport *t, bool has_output)
 {

@@ -1,13 +1,13 @@
-/* The connection of every client to one node: of libholdfast, the command line and the bench.
+/* The connection of libholdfast, the command line and the bench to one node.
  *
  *                dial                       advance              advance
  *     CLOSED ───────────▶ RESOLVING ───────────────▶ CONNECTING ─────────▶ UP
  *                            └────────── no address is left ────────┘      │
  *     CLOSED ◀──────── with `problem` ─────────────┴──── close ────────────┘
  *
- * The functions here do not block; wait.h has those that block with a deadline. All bytes pass
- * through transport_read and transport_write, and a connection is UP only after transport_advance
- * has said so: encryption is added in these three functions.
+ * Nothing here blocks; wait.h has functions that do. All bytes pass through transport_read and
+ * transport_write, and only transport_advance makes a connection UP: encryption is added in these
+ * three functions.
  *
  * The caller owns the struct and polls `fd`. Not thread-safe. */
 #ifndef HOLDFAST_TRANSPORT_TRANSPORT_H
@@ -24,35 +24,35 @@ enum transport_state { TRANSPORT_CLOSED, TRANSPORT_RESOLVING, TRANSPORT_CONNECTI
 enum transport_io {
     TRANSPORT_OK,
     TRANSPORT_AGAIN, /* nothing now: poll for it */
-    TRANSPORT_END,   /* read only: the node has closed the connection */
+    TRANSPORT_END,   /* read only: the node closed it */
     TRANSPORT_FAILED /* see `problem` */
 };
 
 struct transport {
     int fd; /* -1: none */
     enum transport_state state;
-    bool has_no_socket;  /* the last failure: this process could not open a socket */
+    bool has_no_socket;  /* the last failure: no socket could be opened */
     const char *problem; /* the last failure, a static text */
     struct resolve *resolve;
     struct addrinfo *addresses;
-    struct addrinfo *next; /* the address to try when this one fails */
+    struct addrinfo *next; /* to try when this one fails */
 };
 
 void transport_init(struct transport *t);
-/* Begins a connection to the addresses of `to` in turn; t must be CLOSED. `wake_fd` is an eventfd
- * that is written when the lookup is done; then call transport_advance. */
+/* Connects to the addresses of `to` in turn; t must be CLOSED. `wake_fd` is an eventfd, written
+ * when the lookup is done; then call transport_advance. */
 void transport_dial(struct transport *t, const struct host_port *to, int wake_fd);
-/* As transport_dial, to an address that needs no lookup. False: it failed. */
+/* The same without a lookup. False: it failed. */
 bool transport_dial_address(struct transport *t, const struct sockaddr *address, socklen_t len);
-/* Continues: call it when the lookup is done, or when `fd` is writable. CLOSED: it failed. */
+/* Call it when the lookup is done or `fd` is writable. CLOSED: it failed. */
 enum transport_state transport_advance(struct transport *t);
 void transport_close(struct transport *t);
 
-/* What it means that recv or send returned `result`, which is not a number of bytes. */
+/* The meaning of a `result` of recv or send that is not a number of bytes. */
 enum transport_io transport_no_bytes(struct transport *t, ssize_t result);
 
-/* Only in state UP. `*done` is the number of bytes if the result is OK, else 0. Inline, because the
- * bench calls them for every request. */
+/* Only when UP. `*done` is the number of bytes; 0 unless the result is OK. Inline: the bench calls
+ * them for every request. */
 static inline enum transport_io transport_read(struct transport *t, void *to, size_t size,
                                                size_t *done)
 {
@@ -75,9 +75,9 @@ static inline enum transport_io transport_write(struct transport *t, struct slic
     return sent >= 0 ? TRANSPORT_OK : transport_no_bytes(t, sent);
 }
 
-/* The events to poll `fd` for. `has_output`: the caller has bytes to write. */
+/* For `fd`. `has_output`: the caller has bytes to write. */
 short transport_events(const struct transport *t, bool has_output);
-/* The numeric address of the node; "" if it is not known. */
+/* Numeric address of the node; "": unknown. */
 void transport_peer(const struct transport *t, char *out, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* A transport whose caller waits: for programs that do one thing after the other. Deadlines are on
- * clock_boot_ms. On failure, t->problem has the reason; the caller closes the transport. */
+/* Transport calls that block, with a deadline on clock_boot_ms. On failure t->problem has the
+ * reason; the caller closes the transport. */
 #ifndef HOLDFAST_TRANSPORT_WAIT_H
 #define HOLDFAST_TRANSPORT_WAIT_H
 
@@ -7,7 +7,6 @@
 
 /* Resolves and connects; t must be initialized or closed. */
 bool transport_open(struct transport *t, const struct host_port *to, int64_t deadline_ms);
-/* Writes all bytes. */
 bool transport_put(struct transport *t, struct slice bytes, int64_t deadline_ms);
 /* Reads once: at least one byte, END or FAILED. */
 enum transport_io transport_get(struct transport *t, void *to, size_t size, size_t *done,
