@@ -1,5 +1,5 @@
-/* The log in memory: term, type and length of every entry in the log, and the bytes of the newest
- * entries, which applying and up-to-date followers need. Older bytes are read from disk. */
+/* The log in memory: term, type and length of every entry, and the bytes of the newest entries,
+ * which applying and up-to-date followers need. Older bytes are read from disk. */
 #ifndef HOLDFAST_REPLICA_ENTRIES_H
 #define HOLDFAST_REPLICA_ENTRIES_H
 
@@ -15,7 +15,7 @@ struct entry_slot {
 struct entry_garbage {
     uint8_t *bytes;
     uint32_t len;
-    uint64_t until; /* the number of the last write that may still read it */
+    uint64_t until; /* number of the last write that may still read it */
 };
 
 struct entries {
@@ -42,17 +42,16 @@ static inline uint64_t entries_last(const struct entries *e)
     return e->first + e->count - 1; /* first - 1 when there are none */
 }
 
-/* NULL when the log does not have it. */
+/* NULL: the log does not have it. */
 struct entry_slot *entries_at(const struct entries *e, uint64_t index);
 
-/* Copies one entry to the end. */
+/* Copies the entry. */
 void entries_append(struct entries *e, const struct replica_entry *entry);
 /* Removes all entries from `index` on. Bytes that a write up to number `writing` may read are kept
  * until it is done. */
 void entries_truncate(struct entries *e, uint64_t index, uint64_t writing);
 /* The writes up to `number` are done. */
 void entries_written(struct entries *e, uint64_t number);
-/* Removes all below `index`. */
 void entries_drop_before(struct entries *e, uint64_t index);
 /* Removes all entries; the log restarts at `first`. */
 void entries_reset(struct entries *e, uint64_t first, uint64_t writing);
