@@ -1,5 +1,5 @@
-/* Sends a change of members. The leader begins or refuses it immediately. A change that may have
- * been made is never sent again. */
+/* Sends a change of members. The leader begins or refuses it immediately. One that may have been
+ * made is never sent again. */
 #include "node/forward/forward_state.h"
 
 enum { DECLINED_MS = 500 };
@@ -19,8 +19,8 @@ bool change_here(struct forward *f, struct call *call)
     return true;
 }
 
-/* A leader that is to be demoted or removed transfers the leadership first. A change sent to it
- * meanwhile could be in flight when it stops leading, and would be in doubt. */
+/* A leader that is to be demoted or removed transfers the leadership first. A change in flight when
+ * it stops leading would be in doubt. */
 void change_declined(struct forward *f, struct call *call)
 {
     struct change change;

@@ -3,8 +3,7 @@
  *
  *      dialled:   HELLO sent ──WELCOME──▶ ready (BEGIN sent)
  *      accepted:  idle ──HELLO──▶ WELCOME sent ──BEGIN──▶ ready
- *      any:       ──refused, malformed, timed out──▶ closed
- */
+ *      any:       ──refused, malformed, timed out──▶ closed */
 #ifndef HOLDFAST_NODE_PEERS_PEER_LINK_H
 #define HOLDFAST_NODE_PEERS_PEER_LINK_H
 

@@ -3,8 +3,7 @@
  *
  *      idle ──take──▶ child writes ──success──▶ log thread names the file ──▶ on_taken, idle
  *                          │
- *                          └──failed, killed──▶ pause, longer each time ──▶ on_failed, idle
- */
+ *                          └──failed, killed──▶ pause, longer each time ──▶ on_failed, idle */
 #ifndef HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_CHILD_H
 #define HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_CHILD_H
 

@@ -4,8 +4,7 @@
  *   - Silence: nothing was received for four election timeouts. Any byte counts: a piece of 1 MiB
  *     takes longer than that on a link of 7 Mbit/s.
  *   - No progress: no whole piece was received for a minute. So a sender that greets and closes, or
- *     sends a byte now and then, does not hold the node. It needs 140 kbit/s.
- */
+ *     sends a byte now and then, does not hold the node. It needs 140 kbit/s. */
 #ifndef HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_PATIENCE_H
 #define HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_PATIENCE_H
 
