@@ -38,7 +38,7 @@ struct node_options {
     const struct journal *journal;
 
     uint64_t id;
-    const char *data; /* the folder */
+    const char *data;
     const char *cluster_name;
     struct node_member
         members[LIMIT_NODES]; /* of a new cluster, or of one to join; self included */
@@ -48,7 +48,7 @@ struct node_options {
 
     struct address client; /* listen addresses */
     struct address peer;
-    struct address resp;     /* for the Redis protocol */
+    struct address resp;
     bool resp_is_configured; /* the node does not start without that port */
     bool resp_is_off;
     char client_advertised[PEER_ADDRESS_MAX + 1]; /* sent to other nodes; "": made of `client` */
@@ -65,7 +65,7 @@ struct node_options {
     uint32_t max_clients;             /* of all listeners together */
     uint32_t max_clients_per_address; /* 0: no such limit */
     enum tier resp_tier;
-    bool resp_del_refused;     /* see service/service.h */
+    bool resp_del_refused;
     const char *resp_password; /* "": none */
     bool has_redis;            /* behind the tier EFFICIENCY (S10.3) */
     struct redis_settings redis;
@@ -114,7 +114,7 @@ struct node_view {
     uint64_t resp_connections, resp_accepted, resp_commands, resp_errors, resp_conflicts,
         resp_dropped, resp_scripts, resp_stopped;
     struct core_stats state;
-    struct core_stats memory; /* of the tier EFFICIENCY; zero if this node does not lead */
+    struct core_stats memory; /* zero if this node does not lead */
     /* Bytes that count against the state limit; the limit that a leader applies (0: none); commands
      * refused because of it. */
     uint64_t state_bytes, state_max, state_refused;
@@ -127,7 +127,6 @@ void node_view(struct node *n, struct node_view *out);
 /* See service/gateway.h. */
 uint32_t node_members(struct node *n, struct gateway_member *out, uint32_t max);
 
-/* Whether the folder contains a node's data. */
 bool node_folder_is_used(const char *data);
 
 #endif

@@ -28,27 +28,26 @@ enum node_phase {
     NODE_STOPPED
 };
 
-/* Whether the leader has declared a member gone. */
 struct node_absence {
     uint64_t id;
     bool declared;
 };
 
-/* A pause of submission in which a learner catches up; node_promote.c. */
+/* A pause in which a learner catches up; node_promote.c. */
 struct node_promotion {
     uint64_t id;            /* the learner; 0: no pause */
     uint64_t until_us;      /* boot time of its end */
-    uint64_t not_before_us; /* no pause begins before this boot time */
+    uint64_t not_before_us; /* boot time; no earlier pause */
 };
 
-/* An iteration over the sessions, for the streams of a node that is gone; node_streams.c. */
+/* Over the sessions, for the streams of a node that is gone; node_streams.c. */
 struct node_stream_walk {
     uint64_t node;   /* 0: none */
     uint64_t last;   /* later streams are not affected */
     uint64_t cursor; /* of view_sessions */
 };
 
-/* The events of the tier EFFICIENCY that a node subscribed to. */
+/* In events of the tier EFFICIENCY. */
 struct node_interest {
     uint64_t peer;
     uint64_t link; /* the subscription ends with this link */
@@ -61,7 +60,7 @@ struct node {
     struct net net;
     bool net_open;
     uint64_t started_us;
-    uint64_t phase_us; /* boot time when the phase began */
+    uint64_t phase_us;
 
     struct disk *disk;
     struct store store;
@@ -85,7 +84,7 @@ struct node {
     struct client_listener *http;
     struct client_listener *resp; /* NULL: not served */
 
-    /* Client connections of all listeners; node_clients.c. */
+    /* node_clients.c */
     struct client_table *clients;
     struct refusals *refusals;
     struct descriptor_use descriptors;
@@ -95,7 +94,7 @@ struct node {
     uint64_t refused_logged; /* already logged */
     uint64_t evicted_logged;
 
-    /* The tier EFFICIENCY: leader's side, then followers'; node_tier.c. */
+    /* Leader's side, then followers'; node_tier.c. */
     struct memory_tier *tier;
     struct redis_tier *redis; /* its backend; NULL: none */
     uint64_t tier_term;
@@ -104,7 +103,7 @@ struct node {
     uint64_t interest_leader; /* has our interest_level; 0: none */
     enum service_wants interest_level;
 
-    /* The limit of the state (S12.14); node_limit.c. */
+    /* node_limit.c */
     struct admission admission;
     bool state_warned;        /* nearly full, and logged */
     uint64_t state_refused;   /* logged refusals */
@@ -132,7 +131,7 @@ struct node {
     bool dropping;
     bool cancel_child; /* the leader sends a snapshot: cancel our own */
     bool disk_full;
-    bool transferring;   /* a transfer of the leadership is requested */
+    bool transferring;
     bool transfer_begun; /* the engine has started it */
     uint64_t transfer_to;
     uint64_t transfer_until_us;
@@ -149,7 +148,7 @@ struct node {
     uint32_t random_left;
     struct replica_member member_scratch[LIMIT_NODES];
     char member_text[LIMIT_NODES][ADDRESS_TEXT];
-    char member_problem[160]; /* why a change was refused */
+    char member_problem[160];
 };
 
 static inline unsigned long long ull(uint64_t n)
@@ -185,14 +184,12 @@ void node_on_disk_failed(void *ctx, const char *text);
 /* node_clients.c */
 bool node_open_clients(struct node *n, char problem[NODE_PROBLEM]);
 void node_close_clients(struct node *n);
-/* The limit of incoming peer connections. */
 uint32_t node_peer_connections(const struct node *n);
 void node_step_clients(struct node *n, struct replica_time now);
 void node_on_accept_paused(void *ctx, int error);
 
 /* node_limit.c */
 void node_step_limit(struct node *n, struct replica_time now);
-/* Bytes that count against the limit. */
 uint64_t node_state_bytes(struct node *n);
 
 /* node_start.c */
@@ -202,13 +199,12 @@ bool node_bootstrap(struct node *n, char problem[NODE_PROBLEM]);
 bool node_start_replica(struct node *n, char problem[NODE_PROBLEM]);
 void node_on_cluster(void *ctx, struct id cluster, struct slice name);
 
-/* node_stores.c: which nodes are admitted (S12.10), and their store ids (S12.1). */
+/* node_stores.c */
 void node_publish_stores(struct node *n);
 bool node_admits(void *ctx, uint64_t id, char sentence[PEER_SENTENCE_MAX]);
 enum peer_store node_find_store(void *ctx, uint64_t id, struct id store);
 void node_note_store(void *ctx, uint64_t id, struct id store);
 void node_on_introduced(void *ctx, const struct peer_introduction *intro);
-/* The members may have changed. */
 void node_follow_stores(struct node *n);
 
 /* node_ports.c */
@@ -264,7 +260,7 @@ void node_step_snapshots(struct node *n, struct replica_time now);
 
 /* node_duties.c */
 void node_follow_change(struct node *n);
-/* node_streams.c: the leader applied `node_gone`; node_step_streams does one step of the rest. */
+/* node_streams.c */
 void node_streams_gone(struct node *n, uint32_t node);
 void node_step_streams(struct node *n, struct replica_time now);
 void node_maintain(struct node *n, struct replica_time now);

@@ -16,10 +16,10 @@
 #define BATCH_LAZY_US 100000 /* keep-alives and ticks alone wait at most so long (S4.5) */
 
 struct batch_situation {
-    bool in_flight;       /* the last batch is not applied yet */
-    uint32_t waiting;     /* commands and reads in the open batch */
-    uint32_t lazy;        /* of those, the lazy ones */
-    uint64_t lazy_us;     /* how long the lazy ones may wait */
+    bool in_flight;
+    uint32_t waiting; /* commands and reads in the open batch */
+    uint32_t lazy;    /* of those, the lazy ones */
+    uint64_t lazy_us;
     uint32_t expected;    /* commands that waited when the last batch was answered, plus its
                              clients that will probably return (return_predictor.h) */
     uint64_t answered_us; /* when the answers of the last batch were written */

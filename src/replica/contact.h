@@ -11,15 +11,14 @@
 struct contact {
     struct {
         uint64_t id;
-        uint64_t at_us;    /* when this node sent the message that was answered */
-        uint64_t heard_us; /* when its last answer was received */
+        uint64_t at_us; /* when this node sent the message that was answered */
+        uint64_t heard_us;
     } peers[LIMIT_NODES];
     uint32_t count;
     uint64_t until_us;      /* a majority is certain until then */
     uint64_t members_index; /* ... for the members of that entry */
 };
 
-/* A new leadership begins. */
 void contact_reset(struct contact *c);
 /* `at_us`: the send time of the newest message that the peer has answered. */
 void contact_note(struct contact *c, uint64_t peer, uint64_t at_us);

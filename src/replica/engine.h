@@ -23,22 +23,20 @@
  *
  * E8  Each committed membership entry is answered with a CONFIGURATION event.
  *
- * E9  Leadership is transferred only while no batch is in flight (S12.7). replica.c checks this.
+ * E9  Leadership is transferred only while no batch is in flight (S12.7).
  *
  * E10 Entries are sent in messages of about 1 MiB. What libraft requests in pipeline mode is sent
  *     completely, in several messages. A probe is cut to the first message.
  *
  * E11 A commit index that no other message carries is sent to a follower at once, at an index that
- *     the follower has acknowledged, and is not answered. replica.c decides when; under load the
- *     next batch carries the commit index.
+ *     the follower has acknowledged, and is not answered. Under load the next batch carries it.
  *
  * E12 Before a received membership entry, the one before it is passed to libraft as committed. By
- *     E5 it is committed, even if this node has not received that commit index. libraft keeps only
- *     one uncommitted configuration: truncating a second would restore the one before the first.
+ *     E5 it is, even if this node has not received that commit index. libraft keeps only one
+ *     uncommitted configuration.
  *
- * E13 The only voter raises its term, durably, before it leads: another node may have led its
- *     present term, or this node before a power cut. A transfer is refused while a membership
- *     change is uncommitted. An only voter drops a TimeoutNow.
+ * E13 The only voter raises its term, durably, before it leads. A transfer is refused while a
+ *     membership change is uncommitted. An only voter drops a TimeoutNow.
  *
  * E14 The result of an AppendEntries or InstallSnapshot of an older term is a refusal that no
  *     leader can take for an acknowledgement: libraft leaves its index uninitialised. It is sent
@@ -49,8 +47,8 @@
  *     configuration counts. Before that it clears a remembered leader that was silent for an
  *     election timeout or is the candidate. Only a member that answers is promoted.
  *
- * E16 The leader does not demote or remove itself: outside its own configuration it never
- *     campaigns, and an entry that only it has could block every election.
+ * E16 The leader does not demote or remove itself: it would never campaign again, and could have
+ *     the only log that can win an election.
  *
  * E17 An AppendEntries that begins below our snapshot is changed to begin at it. libraft does not
  *     check prev_log_index 0, and always refuses a compacted one.
@@ -71,8 +69,7 @@
  *     this is safe. Pre-votes keep a leader that a majority still receives.
  *
  * E23 A voter that an uncommitted change demotes receives it only when it is committed. Otherwise
- *     it would have the longest log, and would neither campaign nor vote for nodes without the
- *     change. */
+ *     it would have the longest log and not campaign. */
 #ifndef HOLDFAST_REPLICA_ENGINE_H
 #define HOLDFAST_REPLICA_ENGINE_H
 
@@ -95,7 +92,7 @@ struct engine_peer {
     uint64_t id;
     uint64_t match;   /* as of the last entries sent */
     uint64_t through; /* index of the last entry sent */
-    uint64_t ordered; /* the highest index that libraft requested to send, also as a snapshot */
+    uint64_t ordered; /* highest index that libraft requested to send, also as a snapshot */
     uint64_t
         sent_commit; /* the commit index that was sent, limited to entries that the follower has */
     bool probed;     /* probed, not pipelined, E10 */
@@ -114,14 +111,14 @@ struct engine {
     uint64_t write_number; /* of the newest write */
     uint64_t write_done;   /* of the newest write that is done */
     uint64_t reported;     /* highest index reported as persisted */
-    uint64_t committed;    /* the highest commit index since the process started, E21 */
+    uint64_t committed;    /* highest since the process started, E21 */
     bool installing;
     bool started;
     uint64_t install_from; /* the sender of the snapshot */
     /* The newest durable snapshot, and the one that is being installed or taken. */
     struct replica_snapshot snapshot;
     struct replica_snapshot coming;
-    uint64_t cluster_ms; /* the time that messages carry; replica.c sets it before each step */
+    uint64_t cluster_ms; /* of messages; replica.c sets it before each step */
 
     uint64_t message_bytes;    /* E10 */
     struct engine_peer *peers; /* valid in peers_term */
@@ -129,7 +126,7 @@ struct engine {
     uint32_t peer_capacity;
     uint64_t peers_term;
     bool may_tell;   /* the commit index or a match index may have risen, E11 */
-    bool unanswered; /* the received message is not to be answered */
+    bool unanswered; /* do not answer the received message */
 
     bool answers_older_term;  /* the received message is of an older term, E14 */
     uint64_t leader_heard_ms; /* receive time of the last message of a leader of the present
@@ -151,7 +148,7 @@ struct engine_heard {
                             term */
     uint64_t answer_ms;  /* our cluster time when we sent the newest message that the peer had
                             received */
-    const char *refusal; /* a sentence, if engine_receive returns false */
+    const char *refusal; /* if engine_receive returns false */
 };
 void engine_written(struct engine *e, uint64_t last, uint64_t now_ms);
 void engine_timeout(struct engine *e, uint64_t now_ms);

@@ -24,9 +24,9 @@ struct entries {
     uint32_t count;
     uint32_t head;
     uint32_t capacity;
-    struct entry_slot *slots; /* a ring buffer */
-    uint64_t bytes;           /* held in memory */
-    uint64_t in_memory_from;  /* entries below this have no bytes here */
+    struct entry_slot *slots;
+    uint64_t bytes;          /* held in memory */
+    uint64_t in_memory_from; /* entries below this have no bytes here */
     uint64_t limit_bytes;
     struct entry_garbage *garbage; /* replaced while their write was in flight */
     uint32_t garbage_count;
@@ -50,7 +50,6 @@ void entries_append(struct entries *e, const struct replica_entry *entry);
 /* Removes all entries from `index` on. Bytes that a write up to number `writing` may read are kept
  * until it is done. */
 void entries_truncate(struct entries *e, uint64_t index, uint64_t writing);
-/* The writes up to `number` are done. */
 void entries_written(struct entries *e, uint64_t number);
 void entries_drop_before(struct entries *e, uint64_t index);
 /* Removes all entries; the log restarts at `first`. */

@@ -13,7 +13,7 @@
 #define BATCH_BYTES (1u << 20)
 #define BATCH_COMMANDS 16384u
 
-/* The cookies of a batch in the order of its commands, or of the reads that wait for it. */
+/* In the order of the commands of a batch, or of the reads that wait for it. */
 struct cookies {
     void **at;
     uint32_t count;
@@ -68,8 +68,8 @@ struct replica {
     uint64_t
         send_commit_us; /* when the commit index is sent to followers (E11); UINT64_MAX: no need */
     bool peer_waits;    /* ... and a follower waits for it */
-    bool taking;        /* a snapshot is being written */
-    bool abandons;      /* the install ends when all committed entries are on disk */
+    bool taking;
+    bool abandons;        /* the install ends when all committed entries are on disk */
     bool may_defer_apply; /* in this call: applying may be deferred */
     uint64_t apply_us;    /* deferred until then; UINT64_MAX: nothing is */
     bool unwatched;       /* ... and no request at this node waits for it */
@@ -78,7 +78,7 @@ struct replica {
     const char *refusal;  /* why the last message was refused */
     struct slice members; /* committed, as of members_index; owned */
     uint64_t members_index;
-    struct flight *applying; /* the batch whose results are being reported */
+    struct flight *applying; /* its results are being reported */
 };
 
 /* ---- apply.c ---- */
@@ -100,12 +100,12 @@ void snapshot_if_due(struct replica *r);
 void snapshot_abandon_if_possible(struct replica *r, struct replica_time now);
 
 /* ---- upgrade.c ---- */
-/* True: all members support a later version than the one in force, and `out` raises it. */
+/* True: all members support a later version, and `out` raises it. */
 bool upgrade_wanted(struct replica *r, struct command *out);
 
 /* ---- replica.c ---- */
 
-/* Empties the open batch without reporting its cookies. */
+/* Does not report its cookies. */
 void batch_reset(struct replica *r);
 
 /* Called at the start and end of each public function. replica_enter sets the engine's clock.

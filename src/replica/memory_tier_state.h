@@ -32,11 +32,11 @@ struct memory_tier {
 
     struct tier_backend backend;
     bool has_backend;
-    struct held_table held;     /* grants */
+    struct held_table held;
     struct held_table renewals; /* of grants that are confirmed */
     struct held_table releases; /* of grants that are over */
     struct held *over;          /* grants that ended unconfirmed, for tier_settle_over */
-    uint64_t muted;             /* the token that is being revoked */
+    uint64_t muted;             /* being revoked */
     uint64_t attachments;       /* numbers assigned here */
     uint64_t wait_ms;           /* of the acquire that is being applied */
 };
@@ -51,7 +51,6 @@ void tier_report(struct memory_tier *t, const struct command *command, void *coo
                  const struct result *result);
 /* After something was applied: reports the end of unconfirmed grants to their requests. */
 void tier_settle_over(struct memory_tier *t);
-/* The leadership ends. */
 void tier_drop_held(struct memory_tier *t, bool report);
 
 #endif

@@ -25,11 +25,11 @@ void *message_encode(const struct raft_message *message, uint64_t cluster_ms, st
 /* An AppendEntries without entries that carries the commit index. Only a refusal answers it. */
 void *message_encode_commit(const struct raft_message *message, uint64_t cluster_ms, size_t *len);
 
-/* Owns its memory until it is passed to raft_step, see engine_receive.c. */
+/* Owns its memory until it is passed to raft_step. */
 struct message_in {
     struct raft_message message;
     uint64_t cluster_ms;
-    bool is_unanswered;         /* made by message_encode_commit */
+    bool is_unanswered;
     struct raft_entry *entries; /* from raft_malloc, in one batch; NULL: none */
 };
 

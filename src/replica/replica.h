@@ -27,8 +27,8 @@ struct replica_options {
     const struct memory *memory;
     uint64_t id;
     const char *address;
-    uint64_t hash_key;       /* of the core; cluster-wide, for list cursors */
-    uint32_t seed;           /* of the random election timeouts */
+    uint64_t hash_key; /* of the core; cluster-wide, for list cursors */
+    uint32_t seed;
     uint32_t election_ms;    /* S12.8: 300 */
     uint32_t heartbeat_ms;   /* 50 */
     uint64_t snapshot_bytes; /* see replica_set_snapshot_bytes */
@@ -44,7 +44,7 @@ struct replica_start {
     uint64_t vote;
     struct replica_snapshot snapshot; /* index 0: none */
     struct core *core;                /* NULL without a snapshot */
-    uint64_t first;                   /* index of the first entry */
+    uint64_t first;
     uint32_t count;
     const struct replica_entry *entries; /* all of them; or NULL, and `next` returns them in
                                             order */
@@ -72,43 +72,40 @@ void replica_free(struct replica *r);
 uint64_t replica_next_us(const struct replica *r);
 void replica_on_timer(struct replica *r, struct replica_time now);
 
-/* False: the message is malformed or cannot be true (S12.11), and has no effect. Then
- * replica_refusal is a sentence about it, valid until the next message. */
+/* False: the message is malformed or cannot be true (S12.11), and has no effect. replica_refusal is
+ * then the reason, valid until the next message. */
 bool replica_receive(struct replica *r, uint64_t peer, struct slice message,
                      struct replica_time now);
 const char *replica_refusal(const struct replica *r);
-/* The process of that node has ended. If it led, the election timeout is cut (E22). */
+/* If the node led, the election timeout is cut (E22). */
 void replica_peer_ended(struct replica *r, uint64_t peer, struct replica_time now);
 void replica_written(struct replica *r, uint64_t last, struct replica_time now);
 /* A follower acknowledges first and applies later. If true, call replica_catch_up when the
  * acknowledgement has left; else the timer applies. */
 bool replica_may_catch_up(const struct replica *r);
 void replica_catch_up(struct replica *r, struct replica_time now);
-/* `unwatched`: no request at this node waits for what is applied. Then no timer guards against a
- * hanging disk: the next message, or the election timer, applies what is overdue. */
+/* `unwatched`: no request at this node waits for what is applied. Then the next message, or the
+ * election timer, applies what a slow disk deferred. */
 void replica_set_unwatched(struct replica *r, bool unwatched);
 void replica_snapshot_taken(struct replica *r, uint64_t index, struct replica_time now);
 void replica_snapshot_failed(struct replica *r, struct replica_time now);
-/* Bytes of log between two snapshots. The writer of snapshots knows their size and calls this after
- * each (S12.5). */
+/* Bytes of log between two snapshots. Called after each snapshot, whose size is then known
+ * (S12.5). */
 void replica_set_snapshot_bytes(struct replica *r, uint64_t bytes);
-/* Takes a snapshot as soon as possible, however short the log is, unless the newest one is
- * current. */
+/* As soon as possible, however short the log is, unless the newest one is current. */
 void replica_want_snapshot(struct replica *r, struct replica_time now);
 /* The replica owns `core`, restored from the requested snapshot. */
 void replica_snapshot_installed(struct replica *r, struct core *core, struct replica_time now);
-/* The requested snapshot cannot be fetched, and the disk is unchanged. The replica continues with
- * its own log (E20). */
+/* It cannot be fetched, and the disk is unchanged. The replica continues with its own log (E20). */
 void replica_snapshot_abandoned(struct replica *r, struct replica_time now);
 
 /* Copies the command. HF_UNAVAILABLE: not the leader, or not serving yet. HF_BUSY: the open batch
  * is full, try after the next result. HF_NOT_UPGRADED: a member may not support it. After HF_OK
- * on_result follows. The replica itself proposes a tick when something is due and nothing else
- * opens a batch (S1.4, S4.5). */
+ * on_result follows. The replica itself proposes ticks (S1.4, S4.5). */
 enum hf_error replica_submit(struct replica *r, const struct command *command, void *cookie,
                              struct replica_time now);
-/* The encoding of the last command for which replica_submit returned HF_OK; valid until the next
- * call that changes the replica. */
+/* The encoding of the last command with HF_OK; valid until the next call that changes the
+ * replica. */
 struct slice replica_submitted(const struct replica *r);
 /* replica_submit does not return HF_UNAVAILABLE. */
 bool replica_is_serving(const struct replica *r);
@@ -117,17 +114,16 @@ bool replica_is_serving(const struct replica *r);
  * without delay. */
 enum hf_error replica_barrier(struct replica *r, void *cookie, bool for_peer,
                               struct replica_time now);
-/* Closes the batch if batch.c allows it. Call it once per event-loop iteration, after everything
- * that arrived was submitted. */
+/* Closes the batch if batch.c allows it. Once per event-loop iteration, after everything that
+ * arrived was submitted. */
 void replica_flush(struct replica *r, struct replica_time now);
-/* replica_is_answering: results were reported since the last replica_answers_left. Call that when
- * the answers are written to their sockets, before the loop sleeps. It only makes batches larger,
- * see batch.h. */
+/* Results were reported since the last replica_answers_left. Call that when the answers are written
+ * to their sockets, before the loop sleeps. It only makes batches larger, see batch.h. */
 bool replica_is_answering(const struct replica *r);
 void replica_answers_left(struct replica *r, struct replica_time now);
 
-/* Membership (S12): these functions check the rules. HF_OK: submitted; on_change reports when it is
- * in force. Otherwise nothing was done, and `problem` is the reason. */
+/* Membership (S12). HF_OK: submitted; on_change reports when it is in force. Otherwise nothing was
+ * done, and `problem` is the reason. */
 enum replica_change { REPLICA_ADD, REPLICA_PROMOTE, REPLICA_DEMOTE, REPLICA_REMOVE };
 enum hf_error replica_change_member(struct replica *r, enum replica_change change, uint64_t id,
                                     const char *address, struct replica_time now,
@@ -157,14 +153,14 @@ uint64_t replica_when_us(const struct replica *r, uint64_t cluster_ms);
 bool replica_has_majority(struct replica *r, struct replica_time now);
 uint32_t replica_members(const struct replica *r, struct replica_member *out, uint32_t max);
 /* Whether the node is among the members in force, or among those before an uncommitted change: a
- * leader that is being removed leads until the commit, and a removed node may be the one that
- * undoes the change. Also valid after a start, before anything is applied. */
+ * leader that is being removed leads until the commit, and a removed node may undo the change. Also
+ * valid before anything is applied. */
 bool replica_is_member(const struct replica *r, uint64_t id);
-/* The ids of the newest members that are committed and applied; none before the first. */
+/* The newest members that are committed and applied; none before the first. */
 uint32_t replica_committed_ids(const struct replica *r, uint64_t *out, uint32_t max);
 /* On the leader; 0 on other nodes. */
 uint64_t replica_match_index(const struct replica *r, uint64_t id);
-/* This node leads, and its last batch is not applied. */
+/* On the leader. */
 bool replica_is_in_flight(const struct replica *r);
 const struct core *replica_core(const struct replica *r);
 /* The log below this index may be dropped. */

@@ -18,7 +18,7 @@ struct held_item {
 };
 
 struct held {
-    struct held *next; /* in its bucket */
+    struct held *next;
     struct held *next_over;
     uint64_t token;
     struct id lease;

@@ -36,11 +36,11 @@ struct cookie {
 };
 
 enum {
-    FORWARD_SLOTS = 1 << 16,    /* maximum of outstanding calls */
+    FORWARD_SLOTS = 1 << 16,
     FORWARD_SOURCES = 1 << 12,  /* queues; a connection's number selects one */
     FORWARD_WINDOW = 128,       /* maximum of sent, unanswered calls of a queue */
     FORWARD_ALONE = 512,        /* the same on the leader, while only one queue sends */
-    FORWARD_SHARED_MS = 100,    /* several are taken to send for this long after two did */
+    FORWARD_SHARED_MS = 100,    /* several are taken to send for so long after two did */
     FORWARD_NODE_WINDOW = 2048, /* sent, unanswered calls of all queues */
     FORWARD_TURN = 16,          /* calls of one queue before the next has its turn */
     CALL_BYTES = 256,           /* longer commands have their own memory */
@@ -62,8 +62,8 @@ struct call {
     enum forward_kind kind;
     enum tier tier;
     bool is_first;
-    bool is_safe;        /* may be sent again when in doubt */
-    bool is_too_many;    /* over the limit of outstanding calls */
+    bool is_safe; /* may be sent again when in doubt */
+    bool is_too_many;
     uint32_t here;       /* submissions not reported yet */
     uint32_t doubts;     /* attempts whose outcome will never be known */
     uint64_t give_up_ms; /* boot time */
@@ -76,9 +76,9 @@ struct call {
     struct call *source_next; /* in that queue, while it waits */
     struct call *source_prev;
     struct buffer page; /* FORWARD_LOOK: the leader's page, while our state catches up */
-    ref self;           /* in the pool */
+    ref self;
     struct slice bytes; /* the encoded command or change, or what to look up */
-    uint8_t short_bytes[CALL_BYTES]; /* `bytes` if they fit */
+    uint8_t short_bytes[CALL_BYTES];
 };
 
 /* The waiting calls of one connection, in order. Connections whose numbers are FORWARD_SOURCES
@@ -108,9 +108,9 @@ struct forward {
     struct forward_options options;
     struct replica *replica;
     struct peers *peers;
-    struct list lists[CALL_ANSWERED + 1]; /* of calls, by state */
+    struct list lists[CALL_ANSWERED + 1]; /* by state */
     uint32_t counts[CALL_ANSWERED + 1];
-    struct pool pool;       /* of calls */
+    struct pool pool;
     struct source *sources; /* by number; 0: calls that take no turns */
     uint32_t turn;          /* whose turn it is; 0: none waits */
     uint32_t sent;          /* calls HERE and THERE of all sources but 0 */
@@ -123,18 +123,18 @@ struct forward {
     uint32_t free_count;
     uint64_t generation;
     struct relay *relays;
-    bool held;          /* the first call is not done yet */
-    bool read_only;     /* disk full */
-    bool alone;         /* and there is no other node */
-    bool paused;        /* nothing is submitted here, see forward_set_paused */
-    bool changed;       /* a call that could not be sent in the last forward_run may be now */
-    bool reading;       /* sockets are read before anything expires (S1.5) */
-    bool overdue;       /* a call must fail in the next forward_run */
-    bool saturated;     /* calls for the log wait: too many are in flight */
-    bool answered;      /* see forward_has_answered */
-    uint64_t epoch;     /* see forward_epoch */
-    uint64_t leader_ms; /* see forward_leader_ms */
-    void *settled;      /* the cookie reported last by the replica */
+    bool held;      /* the first call is not done yet */
+    bool read_only; /* disk full */
+    bool alone;     /* and there is no other node */
+    bool paused;
+    bool changed; /* a call that could not be sent before may be now */
+    bool reading;
+    bool overdue;   /* a call must fail in the next forward_run */
+    bool saturated; /* calls for the log wait: too many are in flight */
+    bool answered;
+    uint64_t epoch;
+    uint64_t leader_ms;
+    void *settled; /* the cookie reported last by the replica */
     uint64_t leader;
     uint64_t leaderless_ms; /* boot time since which no leader is known */
     uint64_t retry_ms;      /* boot time of the next attempt */
@@ -163,15 +163,14 @@ enum hf_error forward_propose(struct forward *f, const struct command *command,
  * False: that program does not support this type. */
 bool forward_fit(struct forward *f, uint64_t leader, struct slice *bytes, enum command_type *type);
 
-/* forward_turns.c: connections take turns when calls are sent. */
+/* forward_turns.c */
 void turns_open(struct forward *f);
 void turns_close(struct forward *f);
 uint32_t turns_source(uint64_t source);
-/* A connection of this node, or another node, sends a call. */
+/* `sender`: a connection of this node, or another node. */
 void turns_note(struct forward *f, uint64_t sender);
 /* Sets the window for the next calls. */
 void turns_begin(struct forward *f, bool leads);
-/* The call enters or leaves this state. */
 void turns_enter(struct forward *f, struct call *call, enum call_state state);
 void turns_leave(struct forward *f, struct call *call, enum call_state state);
 /* Whether a call of this source may be sent before the next turn; calls of others do not wait. */

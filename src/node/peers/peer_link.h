@@ -95,7 +95,6 @@ bool peer_link_send_request(struct peer_link *link, enum peer_frame type, uint64
 /* Output that the other end has not taken yet. */
 size_t peer_link_pending(const struct peer_link *link);
 
-/* Frees the introduction of an accepted link. */
 void peer_link_forget_introduction(struct peer_link *link);
 
 /* Gives a ready link to another owner. */

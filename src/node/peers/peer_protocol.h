@@ -33,7 +33,7 @@
 #define PEER_GREETING_MAX 8192u    /* HELLO, WELCOME, BEGIN, REFUSE: not trusted yet */
 #define PEER_FRAME_HEAD 5u
 #define PEER_SENTENCE_MAX 512
-#define PEER_NAME_MAX 64     /* of a cluster */
+#define PEER_NAME_MAX 64
 #define PEER_ADDRESS_MAX 265 /* "HOST:PORT" */
 
 enum peer_frame {

@@ -5,16 +5,15 @@
  * So messages arrive in order and at most once. An answer uses the connection of its request: when
  * that breaks, both ends can tell which requests are in doubt.
  *
- * A node whose log is behind may not have the leader as a member, but must answer it. So a
- * non-member with a connection to us is dialled when there is something to send, at the address
- * from its introduction, until its connection closes.
+ * The leader may be no member yet for a node whose log is behind. So a non-member with a connection
+ * to us is dialled when there is something to send, at the address from its introduction, until its
+ * connection closes.
  *
- * S12.1: both sides refuse a node of another cluster, and a node whose store id changed, with a
- * reason that names the node.
+ * S12.1: both sides refuse a node of another cluster, and a node whose store id changed.
  *
  * S12.10: only members are admitted. This node uses nothing from a node that has not proven its
  * identity by the number of our WELCOME and by its store id, which is learned by dialling its
- * address, or from another member. Until then a link of a member waits, and messages on it are
+ * address, or from another member. Until then a member's link waits, and messages on it are
  * dropped. */
 #ifndef HOLDFAST_NODE_PEERS_PEERS_H
 #define HOLDFAST_NODE_PEERS_PEERS_H
@@ -74,7 +73,7 @@ void peers_free(struct peers *p);
 /* Starts to dial that node at that address; or stops. */
 void peers_set(struct peers *p, uint64_t id, const struct address *address);
 void peers_forget(struct peers *p, uint64_t id);
-/* The members changed: stops dialling non-members, and refuses their links. */
+/* Stops dialling non-members, and refuses their links. */
 void peers_review(struct peers *p);
 
 /* All three: false if it is not sent, and never will be. */
@@ -88,8 +87,8 @@ bool peers_answer(struct peers *p, uint64_t id, uint64_t link, uint64_t number, 
 bool peers_notify(struct peers *p, uint64_t id, uint8_t status, struct slice body);
 uint64_t peers_link(const struct peers *p, uint64_t id);
 
-/* The protocol version of the link that this node dialled and sends its requests on, or of the
- * accepted one, whose requests it answers. 0: none. */
+/* Of the link that this node dialled for its requests, or of the accepted one, whose requests it
+ * answers. 0: none. */
 uint32_t peers_protocol(const struct peers *p, uint64_t id, bool dialled);
 
 /* Whether a node is admitted; if not, why. Also for snapshot links. */
@@ -101,7 +100,7 @@ const struct address *peers_address(const struct peers *p, uint64_t id); /* NULL
 struct peer_view {
     uint64_t id;
     uint64_t life;              /* 0: never seen */
-    uint32_t state;             /* newest supported state machine version; 0: not known */
+    uint32_t state;             /* newest supported; 0: not known */
     uint64_t state_max;         /* bytes of state that fit its memory; 0: not known */
     const char *address;        /* "": this node never dialled it */
     const char *client_address; /* "": not known yet */

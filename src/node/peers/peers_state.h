@@ -14,14 +14,14 @@ struct peer {
     struct address address;
     char address_text[ADDRESS_TEXT];
     char client_address[PEER_ADDRESS_MAX + 1];
-    struct address offered;    /* from its last introduction; port 0: none */
-    struct dialer *dialer;     /* NULL: not a member, or no longer one */
-    bool on_demand;            /* dialled because it awaits answers, see peers_send */
-    struct peer_link *out;     /* dialled */
-    struct peer_link *in;      /* accepted */
+    struct address offered; /* from its last introduction; port 0: none */
+    struct dialer *dialer;  /* NULL: not a member, or no longer one */
+    bool on_demand;         /* dialled because it awaits answers, see peers_send */
+    struct peer_link *out;
+    struct peer_link *in;
     struct peer_link *waiting; /* accepted, identity not proven yet */
     uint64_t life;
-    uint32_t state;     /* newest supported state machine version; 0: not known */
+    uint32_t state;     /* newest supported; 0: not known */
     uint64_t state_max; /* bytes of state that fit its memory; 0: not known */
     uint64_t received_ms;
     bool has_received;
