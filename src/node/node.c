@@ -1,5 +1,4 @@
-/* Start and stop of a node. Others: node_start.c (folder, replica), node_parts.c (modules),
- * node_turn.c (turns of the loop), node_duties.c (background work). */
+/* Start and stop of a node. */
 #include "node/node.h"
 
 #include <stdio.h>
@@ -35,8 +34,8 @@ static void on_first_done(struct gateway_call *call, enum hf_error error,
     n->first_done = true;
 }
 
-/* The clients that waited through the previous run lost their connections. Detaches their waiters
- * (S7.3) before new clients can wait. */
+/* The clients of the previous run lost their connections. Detaches their waiters (S7.3) before new
+ * clients can wait. */
 static void detach_earlier_life(struct node *n)
 {
     struct command gone;
@@ -46,7 +45,7 @@ static void detach_earlier_life(struct node *n)
     forward_submit_first(n->forward, &gone, &n->first);
 }
 
-/* Without the Redis port if that is only the default and in use. */
+/* Starts without the Redis port if that is only the default and in use. */
 static bool open_resp(struct node *n, char problem[NODE_PROBLEM])
 {
     const struct node_options *o = &n->options;

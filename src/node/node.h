@@ -86,7 +86,7 @@ struct node_options {
 struct node *node_new(const struct node_options *options, char problem[NODE_PROBLEM]);
 /* Transfers the leadership, lets clients finish, closes. on_stopped follows within seconds. */
 void node_stop(struct node *n);
-/* Or as soon as possible. */
+/* Now, or as soon as possible. */
 void node_take_snapshot(struct node *n);
 /* After on_stopped, when the loop is idle. Runs the loop to close the last handles. */
 void node_free(struct node *n);

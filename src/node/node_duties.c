@@ -114,7 +114,7 @@ static void drop_old_log(struct node *n)
     }
 }
 
-/* To a node that can write. */
+/* Transfers the leadership to a node that can write. */
 static void hand_over_if_full(struct node *n, struct replica_time now)
 {
     if (n->disk_full && n->serving && n->absence_count > 0 && now.boot_us >= n->retry_transfer_us) {

@@ -1,5 +1,4 @@
-/* The limit of the state (S12.14): the smallest of all members, and what is logged near it.
- * replica/admission.c decides which commands are refused. */
+/* The limit of the state (S12.14): the smallest of all members, and what is logged near it. */
 #include "node/node_state.h"
 
 /* Between two journal lines. */

@@ -103,8 +103,8 @@ static enum hf_error transfer_first(struct node *n, const char **problem)
     return HF_UNAVAILABLE;
 }
 
-/* A new leader has acknowledgements of its own entry from a majority only. Another voter may not
- * have the current members until it answers. */
+/* A new leader has acknowledgements of its own entry from a majority only. Whether another voter
+ * has the current members is unknown until it answers. */
 static bool awaits_first_answers(struct node *n, uint64_t but)
 {
     if (n->serving && node_now(n).boot_us >= n->serving_us + NEW_US) {

@@ -1,5 +1,4 @@
-/* Opens the modules around the replica (log thread, snapshots, peers, forwarding), and routes their
- * callbacks. */
+/* Opens the modules around the replica, and routes their callbacks. */
 #include "node/node_state.h"
 
 static void on_written(void *ctx, uint64_t last)

@@ -14,10 +14,10 @@ enum {
     /* Entries. A leader with 1,000 batches a second is ahead of a healthy learner by so many at a
      * round trip of 64 ms. With a larger lag a pause would rarely be enough. */
     LAG_MAX = 64,
-    /* The longest pause: entries and acknowledgement need a round trip; another node sends the
-     * change again after 20 ms and half of one. */
+    /* Entries and acknowledgement need a round trip; another node sends the change again after 20
+     * ms and half of one. */
     PAUSE_US = 250000,
-    /* Without another pause after one in which the learner did not catch up. */
+    /* After a pause in which the learner did not catch up, no other one begins for this long. */
     REST_US = 5000000,
 };
 

@@ -105,7 +105,8 @@ bool node_open_store(struct node *n, char problem[NODE_PROBLEM])
     return state->bootstrapped || n->options.join || node_bootstrap(n, problem);
 }
 
-/* Every first member derives the same id from the common settings. A single one draws it. */
+/* Every first member derives the same id from the common settings. A single one draws a random
+ * id. */
 static bool choose_cluster(struct node *n, struct slice entry, struct id *out,
                            char problem[NODE_PROBLEM])
 {
@@ -173,7 +174,7 @@ bool node_bootstrap(struct node *n, char problem[NODE_PROBLEM])
     return true;
 }
 
-/* From the first member that a joining node reaches. */
+/* A joining node learns it from the first member that it reaches. */
 void node_on_cluster(void *ctx, struct id cluster, struct slice name)
 {
     (void)name;

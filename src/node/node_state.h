@@ -40,14 +40,14 @@ struct node_promotion {
     uint64_t not_before_us; /* boot time; no earlier pause */
 };
 
-/* Over the sessions, for the streams of a node that is gone; node_streams.c. */
+/* An iteration over the sessions, for the streams of a gone node; node_streams.c. */
 struct node_stream_walk {
     uint64_t node;   /* 0: none */
     uint64_t last;   /* later streams are not affected */
     uint64_t cursor; /* of view_sessions */
 };
 
-/* In events of the tier EFFICIENCY. */
+/* A node's subscription to events of the tier EFFICIENCY. */
 struct node_interest {
     uint64_t peer;
     uint64_t link; /* the subscription ends with this link */
@@ -238,8 +238,7 @@ bool node_is_serving(const struct node *n);
 /* node_members.c */
 enum hf_error node_change_member(void *ctx, enum gateway_change change, uint64_t id,
                                  const char *address, const char **problem);
-/* Transfers the leadership to `to`, 0: to the best voter. Nothing new is submitted here until that
- * is done or has failed. */
+/* To `to`, 0: to the best voter. Nothing new is submitted here until that is done or has failed. */
 void node_transfer(struct node *n, uint64_t to);
 void node_step_transfer(struct node *n, struct replica_time now);
 

@@ -1,10 +1,9 @@
 /* Streams of sessions whose node is gone (S4.6).
  *
  * The node that carries a stream reports its end. If that node has ended or is unreachable, the
- * leader does. Each `node_gone` that it applies, proposed by itself (S7.3) or by a restarted node,
- * starts an iteration over the sessions. It reports the streams that the node carried up to then as
- * broken, by their numbers; a resumed stream has a later one. A node that was declared gone by
- * mistake opens its streams again (service/request/session_stream.c). */
+ * leader does: each `node_gone` that the leader applies starts an iteration over the sessions. It
+ * reports the node's streams up to then as broken, by their numbers; a resumed stream has a later
+ * one. A node that was declared gone by mistake opens its streams again. */
 #include "core/view.h"
 #include "node/node_state.h"
 

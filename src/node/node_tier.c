@@ -1,5 +1,5 @@
-/* The tier EFFICIENCY in a running node (replica/memory_tier.h): it starts and stops with the
- * leadership, and the leader sends its events to the nodes with waiting clients.
+/* The tier EFFICIENCY in a running node (replica/memory_tier.h): starts and stops with the
+ * leadership, and sends events to the nodes with waiting clients.
  *
  * Events use the connection of the other node's requests, as answers with number 0: no event
  * overtakes its answer. When that connection breaks, the other node queries the state of its

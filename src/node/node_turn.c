@@ -7,8 +7,8 @@
 #include "node/node_state.h"
 
 #define TIMER_UNSET UINT64_MAX
-/* A timer that fires at most this early is not set again: the deadline of an open batch moves with
- * every request, and setting a timer costs more than a spurious wake-up. */
+/* A timer that fires at most this early is not set again: that costs more than a spurious wake-up,
+ * and the deadline of a batch moves with every request. */
 #define TIMER_EARLY_US 1000
 
 static uint64_t clock_us(clockid_t clock)
@@ -70,8 +70,8 @@ static bool is_watched(const struct node *n)
     return n->net.client_connections > 0 || forward_outstanding(n->forward) > 0;
 }
 
-/* Work delayed until the output of this turn, with the acknowledgement to the leader, was sent.
- * True: clients of this node may need its results, so the loop runs again. */
+/* Work delayed until all output, with the acknowledgement to the leader, was sent. True: clients
+ * may need its results, so the loop runs again. */
 static bool catch_up(struct node *n)
 {
     if (!replica_may_catch_up(n->replica)) {
@@ -81,8 +81,8 @@ static bool catch_up(struct node *n)
     return n->changed || is_watched(n);
 }
 
-/* Boot time, read once per turn: every request needs it several times for timeouts. Time stamps
- * (S1.1) read the clock themselves. */
+/* Boot time, read once per turn: each request needs it several times. Time stamps (S1.1) read the
+ * clock themselves. */
 uint64_t node_awake_ms(struct node *n)
 {
     if (n->awake_ms == 0) {

@@ -42,10 +42,10 @@ struct offline_state {
 
 #define OFFLINE_PROBLEM 640
 
-/* Reads the snapshot and every entry of the log, also those not known to be committed: an
- * acknowledged entry may be among them, and no other node can confirm it. Opens the folder like the
- * start of a node: makes the log's tail durable, changes nothing else. False, with a problem:
- * another process uses it, it belongs to another node, it contains no node, or it is damaged. */
+/* Reads the snapshot and the whole log: an entry not known to be committed may be acknowledged, and
+ * no other node can confirm it. Opens the folder like the start of a node: makes the log's tail
+ * durable, changes nothing else. False, with a problem: another process uses it, it belongs to
+ * another node, it contains no node, or it is damaged. */
 bool offline_read_folder(struct offline_state *state, const char *path, uint64_t node,
                          char problem[OFFLINE_PROBLEM]);
 /* Reads and checks a snapshot file of any name. */
@@ -64,7 +64,7 @@ struct offline_new {
 };
 
 /* Changes the state as S3.3 requires, and writes it durably as the folder of a cluster of one, with
- * new cluster and store ids. `*cluster` is the new id. On failure removes what it wrote. */
+ * new cluster and store ids; `*cluster` is the first. On failure removes what it wrote. */
 bool offline_make(struct offline_state *state, const struct offline_new *options,
                   struct id *cluster, char problem[OFFLINE_PROBLEM]);
 /* Removes the files directly in the folder, and the folder. */

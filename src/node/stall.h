@@ -26,8 +26,8 @@ bool stall_is_late(const struct stall *s, uint64_t now_us);
  * whether this turn reads only. */
 bool stall_begin_turn(struct stall *s, uint64_t now_us, uint64_t bytes_read);
 
-/* Whether the turn may seal a batch at `now_us`. Not if the process was paused for more than a
- * second within it: the next turn then reads the sockets first. */
+/* Whether the turn may seal a batch. Not after a pause of more than a second within it: the next
+ * turn then reads the sockets first. */
 bool stall_may_seal(const struct stall *s, uint64_t now_us);
 
 #endif

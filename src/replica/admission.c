@@ -5,8 +5,8 @@
 #include "core/effect.h"
 #include "core/view.h"
 
-/* Upper bounds for the objects of core/objects.h, with their share of tables and heap. A test
- * compares them with what commands really add. */
+/* Upper bounds, with their share of tables and heap. A test compares them with what commands really
+ * add. */
 enum {
     SESSION_BYTES = 256, /* also a private one, or a waiter */
     REQUEST_BYTES = 256, /* the answer kept while the request waits or holds */

@@ -23,16 +23,16 @@ struct admission {
     uint64_t max;     /* bytes of both tiers; 0: no limit */
     uint64_t pending; /* bytes that proposed, unapplied commands may add; the caller counts */
     uint64_t refused; /* commands since the start; the caller counts */
-    /* Fast path: commands that add at most this much in total are admitted without computing the
-     * bytes again. The caller sets it to 0 from time to time, and when `max` changes. */
+    /* Fast path: commands that add at most this much in total are admitted without counting again.
+     * The caller sets it to 0 from time to time, and when `max` changes. */
     uint64_t space;
 };
 
 /* The warning begins at the first percentage of the limit and ends below the second. */
 enum { ADMISSION_WARN_PERCENT = 80, ADMISSION_CALM_PERCENT = 70 };
 
-/* An upper estimate of the bytes that the command adds; 0 for releases, renewals, keep-alives, ends
- * of sessions and operators' commands. */
+/* Upper estimate in bytes; 0 for releases, renewals, keep-alives, ends of sessions and operators'
+ * commands. */
 uint64_t admission_adds(const struct command *command);
 
 /* `memory` is the state of the EFFICIENCY tier, or NULL. On HF_OK `adds` is set. */

@@ -96,9 +96,9 @@ void flights_lost_up_to(struct replica *r, uint64_t index)
     }
 }
 
-/* Returns the batch that was submitted for this index and is the committed entry, or NULL. Other
- * batches of this index were not done. An entry's removal from our own log would not prove that:
- * another node may have it and be elected. */
+/* The batch that was submitted for this index and is the committed entry, or NULL. Others of this
+ * index were not done. An entry's removal from our own log would not prove that: another node may
+ * have it and be elected. */
 static struct flight *flight_of(struct replica *r, uint64_t index, uint64_t term)
 {
     for (uint32_t i = 0; i < r->flight_count;) {

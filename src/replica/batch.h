@@ -1,10 +1,9 @@
-/* Decides when a batch is closed: one pure function, called once after each event-loop iteration.
+/* Decides when a batch is closed: one pure function, called after each event-loop iteration.
  *
  * One batch is in flight at a time; the next one collects commands meanwhile. The commands of a
- * batch share its cost (a sync, a round trip, a wake-up of five processes). So a batch waits
- * briefly for clients that the last batch answered and that will send their next request
- * immediately. Commands that arrived during the flight wait too: else two halves of the clients
- * alternate in batches of half the size (decisions 0011 and 0013). */
+ * batch share its cost. So a batch waits briefly for clients that the last batch answered and that
+ * will send their next request immediately. Commands that arrived during the flight wait too: else
+ * two halves of the clients alternate in batches of half the size (decisions 0011 and 0013). */
 #ifndef HOLDFAST_REPLICA_BATCH_H
 #define HOLDFAST_REPLICA_BATCH_H
 

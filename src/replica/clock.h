@@ -40,7 +40,7 @@ static inline void clock_hear(struct cluster_clock *c, uint64_t term, uint64_t m
     }
 }
 
-/* `log_ms` is the highest timestamp in the log (S1.3). It may be above the received time: this node
+/* `log_ms`: the highest timestamp in the log (S1.3). It may be above the received time: this node
  * may have written a batch before it received a later term. */
 static inline void clock_start(struct cluster_clock *c, uint64_t term, uint64_t log_ms,
                                uint64_t boot_us)

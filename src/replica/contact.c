@@ -56,7 +56,7 @@ uint64_t contact_heard_us(const struct contact *c, uint64_t id)
     return 0;
 }
 
-/* Send time of the message that the peer last answered; 0: none in this leadership. */
+/* Send time of the last answered message; 0: none in this leadership. */
 static uint64_t last_us(const struct contact *c, uint64_t id)
 {
     for (uint32_t i = 0; i < c->count; i++) {

@@ -1,5 +1,4 @@
-/* When each follower last answered the leader, and until when these answers are a majority
- * (S10.1). */
+/* When each follower last answered, and until when that is a majority (S10.1). */
 #ifndef HOLDFAST_REPLICA_CONTACT_H
 #define HOLDFAST_REPLICA_CONTACT_H
 
@@ -20,9 +19,9 @@ struct contact {
 };
 
 void contact_reset(struct contact *c);
-/* `at_us`: the send time of the newest message that the peer has answered. */
+/* `at_us`: send time of the newest message that the peer has answered. */
 void contact_note(struct contact *c, uint64_t peer, uint64_t at_us);
-/* An answer of a peer is received now. The receive time does not count for the majority: the answer
+/* An answer of a noted peer is received now. This time does not count for the majority: the answer
  * may have waited in our socket. */
 void contact_hear(struct contact *c, uint64_t peer, uint64_t now_us);
 /* 0: no answer in this leadership. */

@@ -7,7 +7,7 @@
 /* Reported to peers; this node stops when the disk is full. */
 #define CAPACITY UINT16_MAX
 
-/* A leader announces its snapshot again after so many election timeouts: about 2 s. */
+/* Election timeouts after which a leader announces its snapshot again: about 2 s. */
 #define INSTALL_TIMEOUTS 7
 
 static void own_members(const struct memory *memory, struct replica_snapshot *s, struct slice from)
@@ -378,8 +378,8 @@ void engine_peer_ended(struct engine *e, uint64_t peer, uint64_t now_ms)
         return;
     }
     e->leader_heard_ms = 0;
-    /* Moves the timer back: a cut timeout would stay until the next election and apply to the next
-     * leader too. libraft's random part of the timeout is used as ours. */
+    /* Moves the timer back: a cut timeout would apply to the next leader too. libraft's random part
+     * of the timeout is used as ours. */
     uint64_t timeout = r->follower_state.randomized_election_timeout;
     uint64_t at_ms = now_ms + (timeout - r->election_timeout) / PARTS;
     if (at_ms > timeout && at_ms - timeout < r->election_timer_start) {
@@ -476,7 +476,7 @@ static uint64_t last_on_disk(const struct engine *e)
     return last;
 }
 
-/* Entries may be committed and applied before they are on our disk. They must not leave the log. */
+/* Committed, applied entries that are not on our disk must not leave the log. */
 bool engine_may_abandon_snapshot(const struct engine *e)
 {
     return e->installing && last_on_disk(e) >= e->committed;
@@ -484,9 +484,8 @@ bool engine_may_abandon_snapshot(const struct engine *e)
 
 /* libraft has no event for a snapshot that does not arrive, and has already replaced its view of
  * the log. So it is restarted with the log on disk (E20), all of which it takes as stored. Neither
- * the snapshot nor an entry whose write is in flight was acknowledged, so no acknowledgement is
- * revoked. Such a write is not reported when it ends (take_snapshot), and the write that replaces
- * it follows it to the disk. */
+ * the snapshot nor an entry whose write is in flight was acknowledged. Such a write is not reported
+ * when it ends (take_snapshot), and the write that replaces it follows it to the disk. */
 void engine_snapshot_abandoned(struct engine *e, uint64_t now_ms)
 {
     hf_assert(engine_may_abandon_snapshot(e));

@@ -80,7 +80,7 @@
 #include "replica/ports.h"
 #include "replica/replica.h"
 
-/* In flight. */
+/* A write in flight. */
 struct engine_write {
     uint64_t first;
     uint64_t last;
@@ -129,8 +129,7 @@ struct engine {
     bool unanswered; /* do not answer the received message */
 
     bool answers_older_term;  /* the received message is of an older term, E14 */
-    uint64_t leader_heard_ms; /* receive time of the last message of a leader of the present
-                                 term, E15 */
+    uint64_t leader_heard_ms; /* of the last message of a leader of the present term, E15 */
 };
 
 /* Ends the process on an impossible state. The caller sets the cluster time of `e` (for the
@@ -144,10 +143,8 @@ void engine_close(struct engine *e);
 struct engine_heard {
     uint64_t term;       /* of the sending leader; 0: not a message of a leader */
     uint64_t ms;         /* that leader's cluster time */
-    bool is_answer;      /* it answers a message that this node sent as leader in its present
-                            term */
-    uint64_t answer_ms;  /* our cluster time when we sent the newest message that the peer had
-                            received */
+    bool is_answer;      /* it answers a message of this node as leader in its present term */
+    uint64_t answer_ms;  /* our cluster time in the newest message that the peer had received */
     const char *refusal; /* if engine_receive returns false */
 };
 void engine_written(struct engine *e, uint64_t last, uint64_t now_ms);
@@ -180,7 +177,7 @@ bool engine_receive(struct engine *e, uint64_t peer, struct slice bytes, uint64_
 void engine_send(struct engine *e, const struct raft_message *ordered);
 /* Whether a follower can acknowledge this index in our term (E14). */
 bool engine_may_acknowledge(const struct engine *e, uint64_t peer, uint64_t index);
-/* Sends the commit index to each follower that has the entries and was not sent it yet. */
+/* To each follower that has the entries and was not sent it yet. */
 void engine_tell_commit(struct engine *e);
 
 /* From memory or disk; false: the log does not have it. */

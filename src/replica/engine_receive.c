@@ -1,5 +1,4 @@
-/* Messages from peers: checked, and if needed changed or dropped, before libraft gets them, by the
- * rules in engine.h. */
+/* Messages from peers: checked, changed or dropped before libraft gets them (engine.h). */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -101,8 +100,7 @@ static void receive_part(struct engine *e, const struct raft_message *whole, uns
     raft_free(entries);
 }
 
-/* E12: libraft is about to get a membership entry at `index`, and the one before it is not
- * committed here. By E5 it is committed. */
+/* E12: the membership entry before `index` is not committed here. By E5 it is committed. */
 static void settle_earlier_change(struct engine *e, const struct raft_append_entries *a,
                                   unsigned from, uint64_t now_ms)
 {
@@ -210,7 +208,7 @@ static struct raft_server *own_server(struct engine *e)
     return NULL;
 }
 
-/* A follower that does not campaign keeps its last leader, and refuses its vote because of it. */
+/* A follower that does not campaign keeps its last leader, and refuses its vote. */
 static void forget_absent_leader(struct engine *e, uint64_t candidate, uint64_t now_ms)
 {
     struct raft *r = &e->raft;

@@ -1,9 +1,9 @@
 /* What the engine sends: its messages as bytes, long ones in pieces (E10), and the commit index to
  * followers that would not get it soon (E11).
  *
- * For that the engine records what was sent to each follower in this term. libraft keeps this
- * privately. The copy follows from public data: libraft pipelines to a follower after its match
- * index rose, and probes it once an older entry is sent again. */
+ * For that the engine records what was sent to each follower in this term, which libraft keeps
+ * privately: libraft pipelines to a follower after its match index rose, and probes it once an
+ * older entry is sent again. */
 #include "base/panic.h"
 #include "replica/engine.h"
 #include "replica/message.h"
@@ -133,9 +133,8 @@ static bool withhold_demotion(const struct engine *e, struct raft_message *m)
     return a->prev_log_term != 0;
 }
 
-/* E10: in pipeline mode libraft assumes that every message it requested is delivered: send all of
- * it. In probe mode libraft requests the same entries with every heartbeat. The first piece gets an
- * answer, after which libraft pipelines. */
+/* E10: in pipeline mode libraft assumes that every message is delivered: send all. In probe mode it
+ * requests the same entries with every heartbeat: the first piece is enough for an answer. */
 static void send_append(struct engine *e, const struct raft_message *whole)
 {
     struct engine_peer *p = peer_of(e, whole->server_id);
@@ -161,9 +160,8 @@ static void send_append(struct engine *e, const struct raft_message *whole)
     } while (left > 0 && !p->probed);
 }
 
-/* E11: an AppendEntries without entries at an index that the follower has acknowledged. It cannot
- * be refused for missing entries. An answer would tell libraft nothing, so it is of a kind that is
- * not answered. */
+/* E11: an AppendEntries without entries at an index that the follower has acknowledged, and so
+ * cannot refuse. An answer would tell libraft nothing, so this kind is not answered. */
 static void tell_commit(struct engine *e, struct engine_peer *p, uint64_t index)
 {
     hf_assert(index > p->sent_commit && index <= raft_commit_index(&e->raft));
@@ -202,9 +200,9 @@ void engine_tell_commit(struct engine *e)
     }
 }
 
-/* A follower acknowledges only entries in our log. This node created each entry of its own term and
- * sent it to the follower. An entry of an earlier term is not above our last entry at the election,
- * and the first message to each member begins there. See docs/ENGINE.md. */
+/* This node created each entry of its own term and sent it to the follower. An entry of an earlier
+ * term is not above our last entry at the election, and the first message to each member begins
+ * there. See docs/ENGINE.md. */
 bool engine_may_acknowledge(const struct engine *e, uint64_t peer, uint64_t index)
 {
     for (uint32_t i = 0; i < e->peer_count && e->peers_term == raft_current_term(&e->raft); i++) {

@@ -1,5 +1,5 @@
-/* The log in memory: term, type and length of every entry, and the bytes of the newest entries,
- * which applying and up-to-date followers need. Older bytes are read from disk. */
+/* The log in memory: term, type and length of every entry, and the bytes of the newest, for
+ * applying and up-to-date followers. Older bytes are on disk. */
 #ifndef HOLDFAST_REPLICA_ENTRIES_H
 #define HOLDFAST_REPLICA_ENTRIES_H
 
@@ -47,8 +47,7 @@ struct entry_slot *entries_at(const struct entries *e, uint64_t index);
 
 /* Copies the entry. */
 void entries_append(struct entries *e, const struct replica_entry *entry);
-/* Removes all entries from `index` on. Bytes that a write up to number `writing` may read are kept
- * until it is done. */
+/* From `index` on. Bytes that a write up to number `writing` may read are kept until it is done. */
 void entries_truncate(struct entries *e, uint64_t index, uint64_t writing);
 void entries_written(struct entries *e, uint64_t number);
 void entries_drop_before(struct entries *e, uint64_t index);

@@ -20,8 +20,8 @@ struct cookies {
     uint32_t capacity;
 };
 
-/* A batch that was submitted and is not yet applied or replaced. At most one is of the present
- * term; those of earlier terms are reported before this node serves again. */
+/* Submitted and not yet applied or replaced. At most one is of the present term; those of earlier
+ * terms are reported before this node serves again. */
 struct flight {
     uint64_t index;
     uint64_t term;
@@ -108,8 +108,8 @@ bool upgrade_wanted(struct replica *r, struct command *out);
 /* Does not report its cookies. */
 void batch_reset(struct replica *r);
 
-/* Called at the start and end of each public function. replica_enter sets the engine's clock.
- * replica_leave acts on changes of the engine's state (leadership, commits). */
+/* At the start and end of each public function. replica_enter sets the engine's clock.
+ * replica_leave acts on changes of leadership and commits. */
 void replica_enter(struct replica *r, struct replica_time now);
 void replica_leave(struct replica *r, struct replica_time now);
 void replica_on_event(void *ctx, const struct event *event);

@@ -79,8 +79,8 @@ const char *members_may_change(const struct engine *e)
     return NULL;
 }
 
-/* A voter that is permanently down would block every change, so it may be removed without having
- * the last configuration. */
+/* A voter that is down for ever would block every change, so it may be removed without the last
+ * configuration. */
 static const char *may_remove(const struct engine *e, uint64_t id)
 {
     const struct raft *raft = &e->raft;

@@ -1,5 +1,5 @@
-/* The encoding of the members. libraft's decoder does not check where they end, so it only gets
- * bytes that were checked here. */
+/* libraft's decoder of members does not check where they end, so it only gets bytes that were
+ * checked here. */
 #include "base/codec.h"
 #include "base/limits.h"
 #include "base/panic.h"

@@ -32,8 +32,8 @@ void memory_tier_set_backend(struct memory_tier *t, const struct tier_backend *b
 
 /* ---- tokens (S3.1, decision 22) ---- */
 
-/* `advance` was applied, and nothing after it: no other token has a C that it skipped. If nothing
- * was applied between it and the previous `advance`, the earlier reservation stays valid. */
+/* `advance` was applied, and nothing after it: no other token has a C that it skipped. If the
+ * previous `advance` was just before it, the earlier reservation stays valid. */
 static void reserve(struct memory_tier *t, const struct result *result)
 {
     hf_assert(result->token > result->count);
@@ -289,7 +289,7 @@ static void apply(struct memory_tier *t, const struct command *command, void *co
     }
 }
 
-/* An acquire that this tier has already stays here, whatever the backend decides. */
+/* An acquire in this tier stays here, whatever the backend decides. */
 static enum tier_word route_of(const struct memory_tier *t, const struct command *command,
                                const struct names *names)
 {
@@ -302,8 +302,7 @@ static enum tier_word route_of(const struct memory_tier *t, const struct command
     return word == TIER_AGAIN && is_used(t->core, command->tenant, names) ? TIER_CONFIRMED : word;
 }
 
-/* The deadline of its session has passed, but a keep-alive or the end may be in flight in the
- * log. */
+/* Its session is overdue, but a keep-alive or the end may be in flight in the log. */
 static bool is_undecided(const struct memory_tier *t, const struct command *command,
                          struct tier_time now)
 {

@@ -46,8 +46,7 @@ struct memory_tier_options {
     void (*on_again)(void *ctx, void *cookie);
     /* Must not call the tier. `tier` is set. index and ordinal are of this tier and leadership. */
     void (*on_event)(void *ctx, const struct event *event);
-    /* Proposes a command of the tier itself: `advance`, or the audit record of an operator's
-     * action. False: not now. */
+    /* Proposes `advance`, or the audit record of an operator's action. False: not now. */
     bool (*propose)(void *ctx, const struct command *command);
 };
 
@@ -76,15 +75,14 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier requested,
 bool memory_tier_is_for_log(const struct memory_tier *t, enum tier requested,
                             const struct command *command);
 
-/* An acquire was proposed; its outcome is known, whatever it is (S10.2). Both only if
- * memory_tier_is_counted. on_proposed returns the number of the proposal. While the tier is on,
- * proposals are settled in the order of their numbers. All are of this leadership: the replica
- * reports earlier ones before it serves again. */
+/* An acquire was proposed; its outcome is known (S10.2). Both only if memory_tier_is_counted.
+ * on_proposed returns the number of the proposal. While the tier is on, proposals are settled in
+ * the order of their numbers. All are of this leadership: the replica reports earlier ones before
+ * it serves again. */
 bool memory_tier_is_counted(const struct command *command);
 uint64_t memory_tier_on_proposed(struct memory_tier *t, const struct command *command);
 void memory_tier_on_settled(struct memory_tier *t, uint64_t number);
-/* The result of a command applied to the replicated state, before the next one is applied; an event
- * of that state. */
+/* Before the next command is applied; and an event of the replicated state. */
 void memory_tier_on_replicated(struct memory_tier *t, const struct command *command,
                                const struct result *result);
 void memory_tier_on_event(struct memory_tier *t, const struct event *event);

@@ -24,8 +24,8 @@ struct memory_tier {
     uint64_t advanced; /* the C for which `advance` was proposed */
     uint64_t noted;    /* the first audit record of this tier that is not in the log */
 
-    /* Names of proposed, unsettled acquires: the slot of a name has the number of the last one.
-     * Names that share a slot only cause a short wait. */
+    /* By name: the number of the last proposed, unsettled acquire. Names that share a slot only
+     * cause a short wait. */
     uint64_t pending[TIER_PENDING_SLOTS];
     uint64_t proposed; /* number of the last proposal, over all leaderships */
     uint64_t settled;  /* number of the last settled one */
@@ -46,7 +46,7 @@ void tier_begin(struct memory_tier *t, struct tier_time now);
 
 /* tier_confirm.c */
 void tier_on_core_event(void *ctx, const struct event *event);
-/* Reports the result of an applied command, or keeps it until the backend confirms it. */
+/* Or keeps the result until the backend confirms it. */
 void tier_report(struct memory_tier *t, const struct command *command, void *cookie,
                  const struct result *result);
 /* After something was applied: reports the end of unconfirmed grants to their requests. */

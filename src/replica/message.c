@@ -201,8 +201,7 @@ static unsigned char take_version(struct reader *r)
     return (unsigned char)value;
 }
 
-/* Reads the bytes twice: to check and measure them, and to copy them into the one block that
- * libraft frees. */
+/* Reads the bytes twice: to check and measure them, and to copy them into one block for libraft. */
 static bool take_entries(struct reader *r, uint32_t count, struct raft_entry **out)
 {
     *out = NULL;

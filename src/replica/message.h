@@ -1,5 +1,5 @@
-/* The encoding of messages between engines. Each begins with the sender's cluster time (S1.2). A
- * snapshot message only describes the snapshot, which is transferred separately (S12.4). */
+/* Messages between engines. Each begins with the sender's cluster time (S1.2). A snapshot is only
+ * described; it is transferred separately (S12.4). */
 #ifndef HOLDFAST_REPLICA_MESSAGE_H
 #define HOLDFAST_REPLICA_MESSAGE_H
 
@@ -7,18 +7,17 @@
 
 #include "replica/ports.h"
 
-/* libraft sends fewer. */
+/* Entries in one message; libraft sends fewer. */
 #define MESSAGE_MAX_ENTRIES 4096
 
-/* Of entries in one message, unless a single entry is longer. */
+/* Bytes of entries in one message, unless a single entry is longer. */
 #define MESSAGE_BYTES (1u << 20)
 
-/* The source of the entries of an AppendEntries; the bytes are borrowed until the next call. False:
- * the entry is not available. */
+/* The source of entries; the bytes are borrowed until the next call. False: not available. */
 typedef bool (*message_entry_fn)(void *ctx, uint64_t index, struct replica_entry *out);
 
-/* Returns a buffer from raft_malloc that the caller frees, or NULL when an entry is not available.
- * `members` is the encoded configuration of a snapshot message. */
+/* Returns a buffer from raft_malloc that the caller frees; NULL: an entry is not available.
+ * `members` is the encoded configuration of a snapshot. */
 void *message_encode(const struct raft_message *message, uint64_t cluster_ms, struct slice members,
                      message_entry_fn entry, void *ctx, size_t *len);
 

@@ -77,8 +77,8 @@ static const char *check_term(struct plausible *p, const struct engine *e,
     return NULL;
 }
 
-/* The first message may be late. Or its sender runs an older version, whose first message as a
- * leader carries an earlier time. */
+/* The first message may be late, or of an older version, whose first message as a leader carries an
+ * earlier time. */
 static bool is_settling(const struct plausible *p, uint64_t now_ms)
 {
     hf_assert(p->has_line && now_ms >= p->since_ms);

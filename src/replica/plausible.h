@@ -46,8 +46,8 @@ struct plausible {
 
 void plausible_init(struct plausible *p, uint64_t term, uint64_t now_ms);
 
-/* NULL: plausible. Else a sentence that names the sender, valid until the next call. `e` is the
- * engine that will get the message, with its present cluster time. */
+/* NULL: plausible. Else a sentence that names the sender, valid until the next call. `e` has its
+ * present cluster time. */
 const char *plausible_check(struct plausible *p, const struct engine *e,
                             const struct message_in *in, uint64_t now_ms);
 

@@ -37,25 +37,25 @@ struct replica_ports {
      * of the calls. The bytes stay valid until then. */
     void (*save_vote)(void *ctx, uint64_t term, uint64_t vote);
     void (*write)(void *ctx, uint64_t first, const struct replica_entry *entries, uint32_t count);
-    /* Reads a written entry that is no longer in the replica's memory; the bytes are borrowed until
-     * the next read. False: the log does not have it. */
+    /* Of a written entry that is not in memory; the bytes are borrowed until the next read. False:
+     * the log does not have it. */
     bool (*read)(void *ctx, uint64_t index, struct replica_entry *out);
 
     /* Messages arrive in order, each at most once. */
     void (*send)(void *ctx, uint64_t peer, struct slice message);
 
     /* Take a snapshot of `core` as it is now. Call replica_snapshot_taken when it is durable, or
-     * replica_snapshot_failed. The log below replica_log_start may then be dropped. */
+     * replica_snapshot_failed. Then the log below replica_log_start may be dropped. */
     void (*take_snapshot)(void *ctx, const struct core *core, const struct replica_snapshot *about);
-    /* Fetch exactly this snapshot: the engine has already taken over its index. Make it durable,
-     * drop the whole log, then call replica_snapshot_installed. When the sender is gone:
+    /* Fetch exactly this snapshot: the engine has taken over its index. Make it durable, drop the
+     * whole log, then call replica_snapshot_installed. When the sender is gone:
      * replica_snapshot_abandoned, with the log unchanged. A failure after the log was dropped ends
      * the node (S12.4). */
     void (*fetch_snapshot)(void *ctx, uint64_t peer, const struct replica_snapshot *about);
 
-    /* on_result: the outcome of a command submitted here with `cookie`; `command` and `result` are
-     * NULL when it was not done. on_event is called on every node, in order. on_barrier: `reached`
-     * means that the state includes everything done before the call of replica_barrier. */
+    /* on_result: the outcome of a command submitted with `cookie`; `command` and `result` are NULL
+     * when it was not done. on_event is called on every node, in order. on_barrier: `reached` means
+     * that the state includes everything done before replica_barrier. */
     void (*on_result)(void *ctx, void *cookie, enum replica_outcome outcome,
                       const struct command *command, const struct result *result);
     void (*on_event)(void *ctx, const struct event *event);

@@ -132,9 +132,9 @@ static enum hf_error batch_add(struct replica *r, const struct command *command,
     return HF_OK;
 }
 
-/* E11. Clients that were just answered often send their next request immediately, and the next
- * batch carries the commit index. So it waits for the same pause as the batch, unless a request at
- * another node waits for it. */
+/* E11. Clients that were just answered often send their next request immediately, and that batch
+ * carries the commit index. So it waits for the same pause, unless a request at another node waits
+ * for it. */
 
 static void plan_commit_send(struct replica *r, struct replica_time now)
 {
@@ -248,9 +248,9 @@ static void leader_begin(struct replica *r, struct replica_time now)
     submit_lead(r, now);
 }
 
-/* The commands of the open batch were not done. A batch in flight may still be committed. on_change
- * comes first: it ends the tier EFFICIENCY, which expects outcomes in the order of submission while
- * this node leads. */
+/* The open batch was not done. A batch in flight may still be committed. on_change comes first: it
+ * ends the tier EFFICIENCY, which expects outcomes in the order of submission while this node
+ * leads. */
 static void leader_end(struct replica *r, struct replica_time now)
 {
     hf_assert(r->leading);
@@ -290,8 +290,8 @@ void replica_enter(struct replica *r, struct replica_time now)
     r->engine.cluster_ms = clock_now_ms(&r->clock, now.boot_us);
 }
 
-/* A follower that writes entries, or has just acknowledged them, defers applying: the leader and
- * its clients wait only for the acknowledgement (decision 0014). */
+/* A follower defers applying while it writes or acknowledges: the leader and its clients wait only
+ * for the acknowledgement (decision 0014). */
 static void apply_or_defer(struct replica *r, struct replica_time now)
 {
     bool is_due = now.boot_us >= r->apply_us;
@@ -471,7 +471,7 @@ void replica_flush(struct replica *r, struct replica_time now)
 }
 
 /* A client can return only when its answer is written. Writing 64 answers takes longer than
- * BATCH_QUIET_US, so the pause begins now. */
+ * BATCH_QUIET_US: the pause begins now. */
 void replica_answers_left(struct replica *r, struct replica_time now)
 {
     r->answering = false;

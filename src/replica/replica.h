@@ -53,8 +53,8 @@ struct replica_start {
     void *ctx;
 };
 
-/* The first entry of a new cluster's log, the same bytes on each first member. Returns the length;
- * 0: the buffer is too small. */
+/* The first entry of a new cluster's log, the same on each first member. Returns the length; 0: the
+ * buffer is too small. */
 size_t replica_bootstrap_entry(const struct replica_member *members, uint32_t count, void *buffer,
                                size_t size);
 
@@ -107,18 +107,17 @@ enum hf_error replica_submit(struct replica *r, const struct command *command, v
 /* The encoding of the last command with HF_OK; valid until the next call that changes the
  * replica. */
 struct slice replica_submitted(const struct replica *r);
-/* replica_submit does not return HF_UNAVAILABLE. */
+/* True: replica_submit does not return HF_UNAVAILABLE. */
 bool replica_is_serving(const struct replica *r);
-/* When on_barrier follows, the leader's state includes all that was done before this call (S9.1).
- * `for_peer`: another node waits until it has applied as much itself; it gets the commit index
- * without delay. */
+/* At on_barrier the leader's state includes all that was done before this call (S9.1). `for_peer`:
+ * another node waits until it has applied as much; it gets the commit index without delay. */
 enum hf_error replica_barrier(struct replica *r, void *cookie, bool for_peer,
                               struct replica_time now);
 /* Closes the batch if batch.c allows it. Once per event-loop iteration, after everything that
  * arrived was submitted. */
 void replica_flush(struct replica *r, struct replica_time now);
-/* Results were reported since the last replica_answers_left. Call that when the answers are written
- * to their sockets, before the loop sleeps. It only makes batches larger, see batch.h. */
+/* Results were reported since the last replica_answers_left. Call that when the answers are
+ * written, before the loop sleeps. It only makes batches larger, see batch.h. */
 bool replica_is_answering(const struct replica *r);
 void replica_answers_left(struct replica *r, struct replica_time now);
 
@@ -152,15 +151,15 @@ uint64_t replica_when_us(const struct replica *r, uint64_t cluster_ms);
 /* This node leads, and a majority answered within the last election timeout (S10.1). */
 bool replica_has_majority(struct replica *r, struct replica_time now);
 uint32_t replica_members(const struct replica *r, struct replica_member *out, uint32_t max);
-/* Whether the node is among the members in force, or among those before an uncommitted change: a
- * leader that is being removed leads until the commit, and a removed node may undo the change. Also
- * valid before anything is applied. */
+/* Whether the node is among the members in force, or those before an uncommitted change: a leader
+ * that is being removed leads until the commit, and a removed node may undo the change. Also valid
+ * before anything is applied. */
 bool replica_is_member(const struct replica *r, uint64_t id);
 /* The newest members that are committed and applied; none before the first. */
 uint32_t replica_committed_ids(const struct replica *r, uint64_t *out, uint32_t max);
 /* On the leader; 0 on other nodes. */
 uint64_t replica_match_index(const struct replica *r, uint64_t id);
-/* On the leader. */
+/* This node leads, and its last batch is not applied. */
 bool replica_is_in_flight(const struct replica *r);
 const struct core *replica_core(const struct replica *r);
 /* The log below this index may be dropped. */

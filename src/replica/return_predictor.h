@@ -1,10 +1,9 @@
 /* Predicts how many clients send their next request right after they are answered; batch.c keeps a
  * batch open for that many.
  *
- * A client with one outstanding request sends the next one as soon as it has its answer, so a short
- * wait makes the next batch larger. Waiting for independent clients only adds latency, and the
- * arrival rate can be the same. So the predictor counts how many of the clients that one batch
- * answers return before the next batch is answered.
+ * A client with one outstanding request sends the next one as soon as it has its answer. Waiting
+ * for independent clients only adds latency, and the arrival rate can be the same. So the predictor
+ * counts how many of the clients that one batch answers return before the next batch is answered.
  *
  * Clients are indexed by a hash of the session id or the client name; 0: neither. A collision
  * merges clients, which costs microseconds, not correctness. */
@@ -29,13 +28,13 @@ uint32_t client_hash(struct id session, struct slice client);
 
 /* The initial prediction: all clients return. */
 void return_predictor_init(struct return_predictor *p);
-/* Called before the answers of a batch are noted. A client of the batch before that is not back
- * counts as not returned. */
+/* Before the answers of a batch are noted. A client of the batch before that is not back counts as
+ * not returned. */
 void return_predictor_begin_batch(struct return_predictor *p);
 void return_predictor_note_answer(struct return_predictor *p, uint32_t hash);
 void return_predictor_note_request(struct return_predictor *p, uint32_t hash);
-/* How many of the clients that the last batch answered will probably return soon. Where most
- * return, all: the others are only late, and a larger batch is worth the wait. */
+/* Of the clients that the last batch answered. Where most return, all: the others are only late,
+ * and a larger batch is worth the wait. */
 uint32_t return_predictor_expected(const struct return_predictor *p);
 
 #endif

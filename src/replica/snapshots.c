@@ -1,5 +1,4 @@
-/* Taking a snapshot, installing a received one, abandoning one that does not arrive. The node reads
- * and writes the bytes (ports.h). */
+/* Taking, installing and abandoning a snapshot. The node reads and writes the bytes (ports.h). */
 #include "base/panic.h"
 #include "replica/internal.h"
 

@@ -66,8 +66,8 @@ struct tier_backend {
     bool (*release)(void *ctx, uint64_t token);
 };
 
-/* These ignore unknown tokens, which ended meanwhile. `holder` (any bytes, for display) and
- * `holder_ms` (UINT64_MAX: no limit) are used with TIER_FOREIGN. */
+/* These ignore unknown tokens, which ended meanwhile. TIER_FOREIGN uses `holder` (any bytes, for
+ * display) and `holder_ms` (UINT64_MAX: no limit). */
 void memory_tier_confirm(struct memory_tier *t, uint64_t token, enum tier_word word,
                          struct slice holder, uint64_t holder_ms);
 void memory_tier_confirm_renewal(struct memory_tier *t, uint64_t token, enum tier_word word);

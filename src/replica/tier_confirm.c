@@ -177,8 +177,7 @@ void tier_report(struct memory_tier *t, const struct command *command, void *coo
         keep_result(&t->renewals, cookie, result);
         return;
     }
-    /* Also for a grant that was released before: the client repeats a release whose result was
-     * unknown. */
+    /* Also after an earlier release, whose result the client does not know. */
     if (t->has_backend && result->error == HF_OK && command->type == COMMAND_RELEASE &&
         result->token != 0 && t->backend.release(t->backend.ctx, result->token)) {
         keep_result(&t->releases, cookie, result);
@@ -316,7 +315,7 @@ static void report_not_granted(struct memory_tier *t, struct held *h, enum tier_
     }
 }
 
-/* It must not expire, and its request is answered with "queued". */
+/* The grant must not expire, and its request is answered with "queued". */
 static void keep_waiting(struct memory_tier *t, struct held *h)
 {
     (void)set_ttl(t, h->lease, LIMIT_TTL_MAX_MS);

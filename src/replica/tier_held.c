@@ -79,8 +79,7 @@ static struct held_item *item_add(struct held_table *t, struct held *h, size_t b
     return item;
 }
 
-/* The result of a grant or a renewal has no pointer to anything that the next command could
- * change. */
+/* The result has no pointer to anything that the next command could change. */
 void held_result(struct held_table *t, struct held *h, void *cookie, const struct result *result)
 {
     hf_assert(cookie != NULL);

@@ -1,5 +1,5 @@
-/* Grants that a backend has not confirmed yet (tier_backend.h), with the results and events that
- * are held back until then. The key is the token. */
+/* Grants that a backend has not confirmed (tier_backend.h), by token, with the results and events
+ * held back until then. */
 #ifndef HOLDFAST_REPLICA_TIER_HELD_H
 #define HOLDFAST_REPLICA_TIER_HELD_H
 

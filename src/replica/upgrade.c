@@ -1,6 +1,6 @@
-/* The version of the state machine (S12.9). It rises when all members have reported that they
- * support the next one: no member gets a command or snapshot that it does not support. Until then
- * replica_submit refuses the commands of later versions. */
+/* The version of the state machine (S12.9). It rises when all members support the next one: none
+ * gets a command or snapshot that it does not support. Until then replica_submit refuses later
+ * commands. */
 #include "base/panic.h"
 #include "replica/internal.h"
 
@@ -33,9 +33,8 @@ static uint32_t version_of(const struct replica *r, uint64_t member)
     return p->peer_version == NULL ? 0 : p->peer_version(p->ctx, member);
 }
 
-/* The version that all members support; 0: one has not reported. In a new cluster only members that
- * reported count: an older node that connects later has missed nothing, and is refused with a
- * reason. */
+/* That all members support; 0: one has not reported. In a new cluster only members that reported
+ * count: an older node that connects later has missed nothing, and is refused with a reason. */
 static uint32_t version_of_all(struct replica *r)
 {
     struct replica_member members[LIMIT_NODES];

@@ -1,5 +1,5 @@
-/* Passes bytes between a socket and an API connection of the service. The service keeps output
- * until the kernel has it, to release a grant whose answer could not be written (S7.2). */
+/* Passes bytes between a socket and the service, which keeps output until the kernel has it, to
+ * release a grant whose answer could not be written (S7.2). */
 #include "node/clients/client_listener.h"
 
 #include <stdio.h>

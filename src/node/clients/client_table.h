@@ -2,15 +2,15 @@
  * Uses no sockets.
  *
  * A connection is idle while nothing is in progress on it and nothing is bound to it; its owner
- * reports that. At a limit, the connection that has been idle for longest is closed; if none is
- * idle, the new one is refused.
+ * reports that. At a limit, the connection idle for longest is closed; if none is idle, the new one
+ * is refused.
  *
  *     limit         counts                    closes the oldest idle connection ...
  *     max           all                       of all
  *     reserved      those not from loopback   ... that is not from loopback
  *     per_address   those of one address      of that address
  *
- * `reserved` of `max` connections are for clients on this machine, mainly operators. */
+ * `reserved` of `max` connections are for clients on this machine. */
 #ifndef HOLDFAST_NODE_CLIENTS_CLIENT_TABLE_H
 #define HOLDFAST_NODE_CLIENTS_CLIENT_TABLE_H
 

@@ -1,5 +1,4 @@
-/* The limit of client connections, and what is logged at it. client_table.c decides which are
- * closed or refused. */
+/* The limit of client connections, and what is logged at it. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -11,8 +10,8 @@ enum {
     SEGMENT_BYTES = 16 << 20, /* if no size is configured */
 };
 
-/* The log is cut at 1.5 times `snapshot_bytes`, with large snapshots later. So the current number
- * of segments counts, too. */
+/* The log is cut at 1.5 times `snapshot_bytes`, with large snapshots later: the current number of
+ * segments counts, too. */
 static uint64_t log_segments(const struct node *n)
 {
     const struct node_options *o = &n->options;
@@ -112,7 +111,7 @@ uint32_t node_peer_connections(const struct node *n)
     return shares.peers;
 }
 
-/* The number of log files changes. */
+/* Adapts the limit to the number of log files. */
 static void follow_log(struct node *n, const struct client_table_stats *stats,
                        struct replica_time now)
 {

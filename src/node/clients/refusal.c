@@ -54,8 +54,8 @@ static void append_http1(struct refusals *r, struct buffer *out)
     (void)http1_response_write(out, &response, buffer_bytes(&r->body));
 }
 
-/* Empty SETTINGS, which a server must send first, and GOAWAY: no stream was served, a client may
- * safely repeat all requests elsewhere. */
+/* Empty SETTINGS, which must be first, and GOAWAY: no stream was served, a client may safely repeat
+ * all requests elsewhere. */
 static void append_http2(struct buffer *out)
 {
     static const char reason[] = "limit_clients";

@@ -145,7 +145,7 @@ static bool try_here(struct forward *f, struct call *call, struct replica_time n
     return true;
 }
 
-/* The leader's program does not support the command, so the state has no such version. */
+/* The leader's program does not support the command. */
 static void refuse_not_upgraded(struct forward *f, struct call *call, enum command_type type)
 {
     struct result refused = {.type = type, .error = HF_NOT_UPGRADED};
@@ -213,8 +213,8 @@ static bool send_in_order(struct forward *f, const struct replica_status *status
     return !f->held && !f->read_only;
 }
 
-/* A call that cannot be sent stays, with all calls behind it. All arrived before the clock is read,
- * so one reading is late enough for each (S1.1). */
+/* A call that cannot be sent blocks those behind it. All arrived before the clock is read, so one
+ * reading is late enough for each (S1.1). */
 static void send_waiting(struct forward *f)
 {
     struct replica_status status;

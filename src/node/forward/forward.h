@@ -57,8 +57,8 @@ void forward_change(struct forward *f, enum gateway_change change, uint64_t id, 
 /* Submits a command before all others, which wait for it. Used once, at the start. */
 void forward_submit_first(struct forward *f, const struct command *command,
                           struct gateway_call *call);
-/* The disk is full: nothing new is submitted here, and waiting calls time out. If `alone` (no other
- * node can lead), they fail immediately. */
+/* Disk full: nothing new is submitted here, and waiting calls time out. If `alone` (no other node
+ * can lead), they fail immediately. */
 void forward_set_read_only(struct forward *f, bool read_only, bool alone);
 /* After a stall the sockets are read first (S1.5): meanwhile the tier EFFICIENCY expires nothing
  * and accepts no command. */
@@ -76,7 +76,7 @@ void forward_on_change(struct forward *f);
 void forward_on_tier_result(struct forward *f, void *cookie, const struct result *result);
 /* Whether calls were answered since the last call of this. */
 bool forward_has_answered(struct forward *f);
-/* For commands of the node itself, without a use of the result. */
+/* For commands of the node itself, whose result is not used. */
 void *forward_no_cookie(void);
 
 /* From the peers. */
@@ -93,8 +93,8 @@ uint64_t forward_next_ms(const struct forward *f);
 uint32_t forward_outstanding(const struct forward *f);
 /* The highest epoch in an answer of a leader, or 0. Our own state may be behind it (S10.2). */
 uint64_t forward_epoch(const struct forward *f);
-/* The last cluster time from the current leader, whose answers of the tier EFFICIENCY may be ahead
- * of our applied state. For display only. */
+/* Of the current leader, whose answers of the tier EFFICIENCY may be ahead of our applied state.
+ * For display only. */
 uint64_t forward_leader_ms(const struct forward *f);
 void forward_note_leader_ms(struct forward *f, uint64_t cluster_ms);
 

@@ -19,8 +19,8 @@ bool change_here(struct forward *f, struct call *call)
     return true;
 }
 
-/* A leader that is to be demoted or removed transfers the leadership first. A change in flight when
- * it stops leading would be in doubt. */
+/* A leader that is to be demoted or removed transfers the leadership first. A change sent to it
+ * meanwhile would be in doubt. */
 void change_declined(struct forward *f, struct call *call)
 {
     struct change change;

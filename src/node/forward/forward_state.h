@@ -173,7 +173,7 @@ void turns_note(struct forward *f, uint64_t sender);
 void turns_begin(struct forward *f, bool leads);
 void turns_enter(struct forward *f, struct call *call, enum call_state state);
 void turns_leave(struct forward *f, struct call *call, enum call_state state);
-/* Whether a call of this source may be sent before the next turn; calls of others do not wait. */
+/* Before the next turn; calls of others do not wait. */
 bool turns_may_send_now(const struct forward *f, uint32_t source);
 /* NULL: none may be sent. */
 struct call *turns_next(struct forward *f);
@@ -216,7 +216,7 @@ bool change_decode(struct slice bytes, struct change *out);
 /* On the leader: begins or refuses a change immediately. False: the change waits. */
 bool change_here(struct forward *f, struct call *call);
 /* The leader did not begin the change. If the change names that leader, it is about to transfer the
- * leadership, and change_may_go_to is false for a while. */
+ * leadership: change_may_go_to is false for a while. */
 void change_declined(struct forward *f, struct call *call);
 bool change_may_go_to(const struct forward *f, const struct call *call, uint64_t leader);
 

@@ -2,12 +2,12 @@
  *
  * A client that pipelines has up to a thousand calls outstanding. In one batch, they would delay
  * every other client. So a connection has at most FORWARD_WINDOW calls sent and unanswered, and a
- * node FORWARD_NODE_WINDOW. One batch is in flight and one is open, so these also bound a batch.
- * The rest waits here, in order, and the connections send FORWARD_TURN calls each in turn. The
- * window of a node is its share of the leader's batches.
+ * node FORWARD_NODE_WINDOW, its share of the leader's batches. One batch is in flight and one is
+ * open, so these also bound a batch. The rest waits here, in order, and the connections send
+ * FORWARD_TURN calls each in turn.
  *
- * If a batch takes long, a small window makes a pipeline slow. So the only connection that sends
- * has a larger one. Only the leader applies this: other nodes see only their own connections. */
+ * With long batches a small window makes a pipeline slow. So the only connection that sends has a
+ * larger one. Only the leader applies this: other nodes see only their own connections. */
 #include "node/forward/forward_state.h"
 
 void turns_open(struct forward *f)

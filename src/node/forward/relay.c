@@ -50,9 +50,9 @@ static void answer(struct forward *f, const struct relay *relay, enum forward_st
     peers_answer(f->peers, relay->peer, relay->link, relay->number, (uint8_t)status, body);
 }
 
-/* The leader's epoch, at the front of the body of a DONE: a node that has not applied this leader's
- * `lead` reports the current epoch to its clients (S10.2). Nodes with protocol 1 expect it only in
- * answers of the tier EFFICIENCY. */
+/* At the front of the body of a DONE: a node that has not applied this leader's `lead` reports the
+ * current epoch to its clients (S10.2). Nodes with protocol 1 expect it only in answers of the tier
+ * EFFICIENCY. */
 static bool put_epoch(struct forward *f, const struct relay *relay, struct buffer *out)
 {
     if (relay->kind != FORWARD_MEMORY &&
@@ -134,8 +134,8 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
     return true;
 }
 
-/* A peer that sent no state limit runs a version without the error state_full, and would treat the
- * outcome as unknown. It gets an error of the same kind. */
+/* A peer that sent no state limit does not support state_full, and would treat the outcome as
+ * unknown. It gets an error of the same kind. */
 static void translate(const struct forward *f, uint64_t peer, struct result *result)
 {
     struct peer_view view = {0};

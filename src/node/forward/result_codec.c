@@ -1,4 +1,4 @@
-/* The fields are those of RESULT_FIELDS. */
+/* Encodes results by RESULT_FIELDS. */
 #include "node/forward/result_codec.h"
 
 /* Answers of a keep-alive; `count` has another meaning in other results. */

@@ -7,7 +7,7 @@
 
 #define RESULT_BYTES_MAX (128u << 10)
 
-/* For a receiver whose state has at least this version. False: it does not fit. */
+/* For a receiver of at least this state version. False: it does not fit. */
 bool result_encode(const struct result *result, uint32_t version, struct buffer *out);
 
 /* Memory of a decoded result besides the encoded bytes. */

@@ -48,8 +48,8 @@ void logger_free(struct logger *l);
 /* The bytes must stay valid until on_written (replica/ports.h). */
 void logger_write(struct logger *l, uint64_t first, const struct replica_entry *entries,
                   uint32_t count);
-/* Starts the direct write. Call it before the loop sleeps, after all output is sent: it takes as
- * long as sending several messages. */
+/* Before the loop sleeps, after all output is sent: starting a direct write takes as long as
+ * sending several messages. */
 void logger_begin(struct logger *l);
 bool logger_read(struct logger *l, uint64_t index, struct replica_entry *out);
 
@@ -60,8 +60,8 @@ typedef void (*logger_done_fn)(void *ctx, enum storage_status status,
                                const struct problem *problem);
 void logger_run(struct logger *l, logger_work_fn work, logger_done_fn done, void *ctx);
 
-/* Exclusive access to log and snapshots while a node starts. Waits until thread and kernel have
- * finished their current work. */
+/* Exclusive access to log and snapshots while a node starts. Waits for the current work of thread
+ * and kernel. */
 void logger_lock_all(struct logger *l);
 void logger_unlock_all(struct logger *l);
 

@@ -28,8 +28,8 @@ struct known_stores {
     struct known_store at[KNOWN_STORES_MAX];
 };
 
-/* Of `removed` and `used`: unused ids always exist above. A removed node with a higher id keeps its
- * entry. */
+/* Upper bound of `removed` and `used`: unused ids always exist above it. A removed node with a
+ * higher id keeps its entry. */
 #define KNOWN_STORES_ID_MAX (UINT64_C(4294967295) - 65535)
 
 /* A missing file is an empty list; a damaged one is STORAGE_CORRUPT. */
@@ -52,13 +52,12 @@ struct known_members {
     const uint64_t *ids;
     uint32_t count;
 };
-/* The committed members were `before` and are `now`: drops the entries of removed members. Returns
- * whether something changed. */
+/* Drops the entries of removed members. Returns whether something changed. */
 bool known_stores_follow(struct known_stores *known, struct known_members before,
                          struct known_members now);
 /* If full, drops the entry with the lowest id that is not a member. */
 void known_stores_evict(struct known_stores *known, struct known_members now);
-/* A member reported that ids up to `used` were used. Returns whether something changed. */
+/* Returns whether something changed. */
 bool known_stores_raise_used(struct known_stores *known, uint64_t used);
 
 #endif

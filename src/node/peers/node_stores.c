@@ -82,9 +82,8 @@ static struct known_members committed(const struct node *n)
     return (struct known_members){n->committed_ids, n->committed_count};
 }
 
-/* An entry in `known` marks its id as used. So the store id of a non-member, which may change with
- * a restart, is kept only in memory (`met`): two nodes that wait to be added may connect without
- * using up their ids. */
+/* An entry in `known` marks its id as used. So the store id of a non-member is kept only in memory
+ * (`met`): two nodes that wait to be added may connect without using up their ids. */
 void node_note_store(void *ctx, uint64_t id, struct id store)
 {
     struct node *n = ctx;

@@ -10,7 +10,7 @@ enum {
         2000, /* TCP_USER_TIMEOUT: detects a cut cable earlier than TCP does by default */
 };
 
-/* Over this, messages are dropped: the engine sends them again. */
+/* With more pending output, messages are dropped: the engine sends them again. */
 #define SEND_LIMIT (PEER_FRAME_MAX / 2)
 
 const struct connection_options peer_connection_options = {

@@ -12,8 +12,7 @@
 
 struct peer_link;
 
-/* The identity of this node, shared by all links. It changes only when a joining node learns its
- * cluster. */
+/* The identity of this node. It changes only when a joining node learns its cluster. */
 struct peer_self {
     struct id cluster;
     char cluster_name[PEER_NAME_MAX + 1];

@@ -86,8 +86,8 @@ size_t peer_stores_put(uint8_t *at, uint64_t node, struct id store);
 
 /* False: it does not fit, nothing is appended. */
 bool peer_frame_append(struct buffer *out, enum peer_frame type, struct slice payload);
-/* Returns where `len` bytes of payload go, NULL if they do not fit. The caller then commits
- * peer_frame_size(len) bytes with buffer_commit. */
+/* Returns where `len` bytes of payload go, NULL if they do not fit. The caller then calls
+ * buffer_commit with peer_frame_size(len). */
 uint8_t *peer_frame_begin(struct buffer *out, enum peer_frame type, size_t len);
 static inline size_t peer_frame_size(size_t len)
 {

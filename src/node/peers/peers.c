@@ -30,8 +30,7 @@ static void note_received(struct peer *peer, const struct peer_link *link)
     peer->has_received = true;
 }
 
-/* Makes an accepted link the incoming link of its peer, if its identity is proven. Returns whether
- * it did. */
+/* Makes an accepted, proven link the incoming link of its peer. Returns whether it did. */
 static bool attach(struct peers *p, struct peer_link *link)
 {
     if (link->closed || !peers_is_proven(p, link)) {
@@ -127,8 +126,8 @@ static void on_dialled_ready(struct peers *p, struct peer_link *link)
     p->options.on_up(p->options.ctx, peer->id);
 }
 
-/* Keeps the link of a member that we dial until it answers at its address. Nothing would prove the
- * identity of others. */
+/* Keeps the link of a member that we dial until it answers at its address. Refuses others: nothing
+ * would prove their identity. */
 static void await_proof(struct peer *peer, struct peer_link *link)
 {
     if (peer == NULL || peer->dialer == NULL) {

@@ -5,9 +5,8 @@
  * So messages arrive in order and at most once. An answer uses the connection of its request: when
  * that breaks, both ends can tell which requests are in doubt.
  *
- * The leader may be no member yet for a node whose log is behind. So a non-member with a connection
- * to us is dialled when there is something to send, at the address from its introduction, until its
- * connection closes.
+ * In a log that is behind, the leader may not be a member. So a non-member with a connection to us
+ * is dialled, at the address from its introduction, when there is something to send.
  *
  * S12.1: both sides refuse a node of another cluster, and a node whose store id changed.
  *
@@ -82,7 +81,7 @@ bool peers_request(struct peers *p, uint64_t id, uint64_t number, uint8_t kind, 
 bool peers_answer(struct peers *p, uint64_t id, uint64_t link, uint64_t number, uint8_t status,
                   struct slice body);
 
-/* Sends an ANSWER with number 0, which belongs to no request, on the link of the node's requests.
+/* An ANSWER with number 0, which belongs to no request, on the link of the node's requests.
  * peers_link: the number of that link, 0: none. */
 bool peers_notify(struct peers *p, uint64_t id, uint8_t status, struct slice body);
 uint64_t peers_link(const struct peers *p, uint64_t id);

@@ -49,7 +49,7 @@ bool peers_check_link(void *ctx, struct peer_link *link, const struct peer_intro
                       char sentence[PEER_SENTENCE_MAX]);
 /* Keeps the introduction of a proven link. NULL: the table is full. */
 struct peer *peers_note(struct peers *p, struct peer_link *link);
-/* Of an accepted link's other end. */
+/* Whether the other end of an accepted link has proven its identity. */
 bool peers_is_proven(const struct peers *p, const struct peer_link *link);
 void peers_on_refused(void *ctx, struct peer_link *link, const char *sentence, bool by_us);
 

@@ -3,8 +3,7 @@
 #define HOLDFAST_NODE_SNAPSHOT_CHILD_DESCRIPTORS_H
 
 /* All but `keep`. Allocates nothing and takes no lock: the child of a process with threads may call
- * it. Without close_range(2) (before Linux 5.9, or forbidden) reads /proc, and without /proc tries
- * every possible descriptor. */
+ * it. Without close_range(2) reads /proc, and without /proc tries every possible descriptor. */
 void child_descriptors_close(int keep);
 
 #endif

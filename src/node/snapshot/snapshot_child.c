@@ -1,5 +1,5 @@
-/* Between fork and _exit the code may only read memory and write one file: the child has no other
- * threads, and a lock that one of them held would never be released. */
+/* Between fork and _exit the code may only read memory and write one file: a lock that another
+ * thread held is never released in the child. */
 #include "node/snapshot/snapshot_child.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ struct snapshot_child {
 };
 
 /* The syncs of the log wait for the child's writes. So the child pauses after each piece for as
- * long as it took, which leaves the log at least half of the disk time. */
+ * long as it took: the log has half of the disk time. */
 struct child_writer {
     struct snapshot_output *output;
     size_t since_pause;

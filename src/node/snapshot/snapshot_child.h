@@ -23,8 +23,8 @@ struct snapshot_child_options {
     void (*on_failed)(void *ctx); /* the caller may try again */
 };
 
-/* Bytes of log that trigger the next snapshot (S12.5): the larger of `least` and twice the last
- * snapshot, plus up to 7/16: the nodes of a cluster do not take snapshots simultaneously. */
+/* Bytes of log until the next snapshot (S12.5): the larger of `least` and twice the last snapshot,
+ * plus up to 7/16: nodes do not take snapshots simultaneously. */
 static inline uint64_t snapshot_trigger_bytes(uint64_t least, uint64_t last_bytes, uint64_t node)
 {
     uint64_t twice = last_bytes > UINT64_MAX / 4 ? UINT64_MAX / 2 : 2 * last_bytes;

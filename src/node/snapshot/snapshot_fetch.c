@@ -63,7 +63,7 @@ static void on_keep_timeout(uv_timer_t *timer)
 }
 
 /* Only the intake's file was written: the node continues with its log. `keeps`: the received bytes
- * are valid; keep them, since the leader repeats its announcement. */
+ * are valid, and the leader repeats its announcement. */
 static void abandon(struct snapshot_fetch *s, const char *reason, bool keeps)
 {
     journal_note(s->options.journal, WARN, SNAPSHOT, "snapshot_abandoned",

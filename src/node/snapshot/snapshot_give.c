@@ -1,4 +1,5 @@
-/* A file is opened once, when it is new enough. It stays pinned (S12.4) until the call closes. */
+/* See snapshot_give.h. A file is opened once, when it is new enough, and stays pinned (S12.4) until
+ * the call closes. */
 #include "node/snapshot/snapshot_give.h"
 
 struct giving {
