@@ -49,7 +49,7 @@ struct node_options {
     struct address client; /* listen addresses */
     struct address peer;
     struct address resp;
-    bool resp_is_configured; /* the node does not start without that port */
+    bool resp_is_configured; /* then the node does not start without that port */
     bool resp_is_off;
     char client_advertised[PEER_ADDRESS_MAX + 1]; /* sent to other nodes; "": made of `client` */
 
@@ -114,7 +114,7 @@ struct node_view {
     uint64_t resp_connections, resp_accepted, resp_commands, resp_errors, resp_conflicts,
         resp_dropped, resp_scripts, resp_stopped;
     struct core_stats state;
-    struct core_stats memory; /* zero if this node does not lead */
+    struct core_stats memory; /* tier EFFICIENCY; zero if this node does not lead */
     /* Bytes that count against the state limit; the limit that a leader applies (0: none); commands
      * refused because of it. */
     uint64_t state_bytes, state_max, state_refused;

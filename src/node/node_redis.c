@@ -141,7 +141,7 @@ void node_close_redis(struct node *n)
     }
 }
 
-/* Copies untrusted text as one line of ASCII. */
+/* Untrusted text becomes one line of ASCII. */
 static void copy_problem(const char *from, char to[128])
 {
     snprintf(to, 128, "%s", from);

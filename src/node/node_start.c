@@ -174,7 +174,6 @@ bool node_bootstrap(struct node *n, char problem[NODE_PROBLEM])
     return true;
 }
 
-/* A joining node learns it from the first member that it reaches. */
 void node_on_cluster(void *ctx, struct id cluster, struct slice name)
 {
     (void)name;

@@ -144,7 +144,7 @@ struct node {
     uint32_t absence_count;
     struct node_stream_walk stream_walks[LIMIT_NODES];
 
-    uint8_t random[4096]; /* for future ids, read in one call */
+    uint8_t random[4096]; /* for future ids */
     uint32_t random_left;
     struct replica_member member_scratch[LIMIT_NODES];
     char member_text[LIMIT_NODES][ADDRESS_TEXT];
@@ -161,12 +161,10 @@ static inline unsigned long long ull(uint64_t n)
 bool node_start_serving(struct node *n, char problem[NODE_PROBLEM]);
 void node_step_stop(struct node *n, struct replica_time now);
 void node_fail(struct node *n, const char *text);
-/* For every line of the journal. */
 void node_set_term(struct node *n, uint64_t term);
 
 /* node_turn.c */
 struct replica_time node_now(const struct node *n);
-/* After a stall the sockets are read before anything expires (S1.5). */
 bool node_is_late(const struct node *n, struct replica_time now);
 uint64_t node_boot_us(void);
 uint64_t node_awake_ms(struct node *n);
@@ -247,7 +245,7 @@ void node_step_transfer(struct node *n, struct replica_time now);
 bool node_promote_pauses(struct node *n, uint64_t id, const struct replica_status *status);
 void node_promote_end(struct node *n);
 void node_step_promote(struct node *n, struct replica_time now);
-/* When the pause ends; UINT64_MAX: none. */
+/* UINT64_MAX: no pause. */
 uint64_t node_promote_next_us(const struct node *n);
 
 /* node_snapshots.c */

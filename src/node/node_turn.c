@@ -158,7 +158,6 @@ static bool is_reading_first(struct node *n, struct replica_time now)
     return reading;
 }
 
-/* A joining node serves when it has its cluster id. */
 static void start_if_known(struct node *n)
 {
     char problem[NODE_PROBLEM];

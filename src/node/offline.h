@@ -48,7 +48,6 @@ struct offline_state {
  * another node, it contains no node, or it is damaged. */
 bool offline_read_folder(struct offline_state *state, const char *path, uint64_t node,
                          char problem[OFFLINE_PROBLEM]);
-/* Reads and checks a snapshot file of any name. */
 bool offline_read_file(struct offline_state *state, const char *path,
                        char problem[OFFLINE_PROBLEM]);
 /* Also for a state that could not be read. */
@@ -67,7 +66,7 @@ struct offline_new {
  * new cluster and store ids; `*cluster` is the first. On failure removes what it wrote. */
 bool offline_make(struct offline_state *state, const struct offline_new *options,
                   struct id *cluster, char problem[OFFLINE_PROBLEM]);
-/* Removes the files directly in the folder, and the folder. */
+/* The files directly in the folder, and the folder. */
 void offline_remove(const char *path);
 
 #endif

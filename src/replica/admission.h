@@ -40,7 +40,6 @@ enum hf_error admission_check(struct admission *a, const struct core *replicated
                               const struct core *memory, const struct command *command,
                               uint64_t *adds);
 
-/* The bytes of both tiers. */
 uint64_t admission_bytes(const struct core *replicated, const struct core *memory);
 
 /* `before`: whether the warning was active. */

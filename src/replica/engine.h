@@ -141,8 +141,8 @@ bool engine_start(struct engine *e, const struct replica_options *options,
 void engine_close(struct engine *e);
 
 struct engine_heard {
-    uint64_t term;       /* of the sending leader; 0: not a message of a leader */
-    uint64_t ms;         /* that leader's cluster time */
+    uint64_t term; /* of the sending leader; 0: not a message of a leader */
+    uint64_t ms;
     bool is_answer;      /* it answers a message of this node as leader in its present term */
     uint64_t answer_ms;  /* our cluster time in the newest message that the peer had received */
     const char *refusal; /* if engine_receive returns false */

@@ -25,7 +25,7 @@ struct entries {
     uint32_t head;
     uint32_t capacity;
     struct entry_slot *slots;
-    uint64_t bytes;          /* held in memory */
+    uint64_t bytes;
     uint64_t in_memory_from; /* entries below this have no bytes here */
     uint64_t limit_bytes;
     struct entry_garbage *garbage; /* replaced while their write was in flight */

@@ -75,7 +75,7 @@ struct replica {
     bool unwatched;       /* ... and no request at this node waits for it */
     bool in_call;
     struct plausible plausible;
-    const char *refusal;  /* why the last message was refused */
+    const char *refusal;
     struct slice members; /* committed, as of members_index; owned */
     uint64_t members_index;
     struct flight *applying; /* its results are being reported */

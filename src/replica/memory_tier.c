@@ -366,7 +366,7 @@ static enum tier_taken take_names(struct memory_tier *t, enum tier requested,
     /* A transaction needs up to one token for each name; the names of an acquire share one. */
     uint64_t needed = command->type == COMMAND_ACQUIRE ? 1 : names->count;
     if (core_tokens_left(t->core) < needed) {
-        advance_if_due(t); /* in case it could not be proposed before */
+        advance_if_due(t); /* if not proposed before */
         return TIER_LATER;
     }
     apply(t, command, cookie);

@@ -46,7 +46,7 @@ void tier_begin(struct memory_tier *t, struct tier_time now);
 
 /* tier_confirm.c */
 void tier_on_core_event(void *ctx, const struct event *event);
-/* Or keeps the result until the backend confirms it. */
+/* Reports the result, or keeps it until the backend confirms it. */
 void tier_report(struct memory_tier *t, const struct command *command, void *cookie,
                  const struct result *result);
 /* After something was applied: reports the end of unconfirmed grants to their requests. */

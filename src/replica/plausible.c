@@ -114,7 +114,6 @@ static void note_time(struct plausible *p, uint64_t cluster_ms, uint64_t now_ms)
     p->heard_ms = now_ms;
 }
 
-/* The latest cluster time that is accepted now. */
 static uint64_t latest_ms(const struct plausible *p, const struct engine *e, uint64_t now_ms)
 {
     if (p->has_line && now_ms - p->heard_ms <= FORGET_MS && !is_settling(p, now_ms)) {

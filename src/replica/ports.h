@@ -22,7 +22,6 @@ struct replica_snapshot {
     struct slice members; /* encoded, as of members_index */
 };
 
-/* Of a command that was submitted here. */
 enum replica_outcome {
     REPLICA_DONE,     /* applied: there is a result */
     REPLICA_NOT_DONE, /* not applied, and will not be (S8.4) */

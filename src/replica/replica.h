@@ -145,7 +145,7 @@ struct replica_status {
     uint64_t cluster_ms;
 };
 void replica_status(const struct replica *r, struct replica_time now, struct replica_status *out);
-/* Cluster time alone; the boot time at which a leader's clock will show `cluster_ms`. */
+/* replica_when_us: the boot time at which a leader's clock will show `cluster_ms`. */
 uint64_t replica_cluster_ms(const struct replica *r, struct replica_time now);
 uint64_t replica_when_us(const struct replica *r, uint64_t cluster_ms);
 /* This node leads, and a majority answered within the last election timeout (S10.1). */

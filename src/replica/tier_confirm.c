@@ -247,7 +247,6 @@ static void report_confirmed(struct memory_tier *t, struct held *h, uint64_t dea
     }
 }
 
-/* Makes any bytes printable. */
 static struct slice shown(struct slice holder, uint8_t text[HOLDER_MAX])
 {
     size_t len = holder.len < HOLDER_MAX ? holder.len : HOLDER_MAX;

@@ -32,7 +32,7 @@ void client_listener_shut(struct client_listener *l);
 /* After client_listener_shut, when every connection is closed. */
 void client_listener_free(struct client_listener *l);
 
-/* Closes a connection of any listener in favour of a new one. */
+/* Of any listener, in favour of a new connection. */
 void client_listener_evict(struct client_entry *entry);
 
 uint16_t client_listener_port(const struct client_listener *l);

@@ -25,7 +25,6 @@ static uint64_t log_segments(const struct node *n)
     return there > expected ? there : expected;
 }
 
-/* The smaller of max-clients and the descriptors for clients. */
 static uint32_t allowed(struct node *n)
 {
     struct descriptor_shares shares;
@@ -111,7 +110,6 @@ uint32_t node_peer_connections(const struct node *n)
     return shares.peers;
 }
 
-/* Adapts the limit to the number of log files. */
 static void follow_log(struct node *n, const struct client_table_stats *stats,
                        struct replica_time now)
 {

@@ -452,7 +452,6 @@ void forward_on_down(struct forward *f, uint64_t peer)
     f->changed = true;
 }
 
-/* Sends the unanswered calls of the old leader to a new one. */
 static void follow_leader(struct forward *f)
 {
     struct replica_status status;

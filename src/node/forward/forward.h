@@ -32,7 +32,7 @@ struct forward_options {
     void *ctx;
     struct replica_time (*now)(void *ctx);
     uint64_t (*boot_ms)(void *ctx); /* boot time in ms, cheaper, for timeouts; NULL: use `now` */
-    struct admission *admission;    /* the limit of the state; NULL: none */
+    struct admission *admission;    /* NULL: no limit */
     struct memory_tier *tier;       /* tier EFFICIENCY; NULL: none, its calls time out */
     const struct core *(*memory_core)(void *ctx); /* its state, or NULL; may be NULL without it */
     /* Of that tier, may be NULL without it: a node subscribes to events; an event was received. */

@@ -77,7 +77,7 @@ struct call {
     struct call *source_prev;
     struct buffer page; /* FORWARD_LOOK: the leader's page, while our state catches up */
     ref self;
-    struct slice bytes; /* the encoded command or change, or what to look up */
+    struct slice bytes; /* command, change, or what to look up */
     uint8_t short_bytes[CALL_BYTES];
 };
 
@@ -129,7 +129,7 @@ struct forward {
     bool paused;
     bool changed; /* a call that could not be sent before may be now */
     bool reading;
-    bool overdue;   /* a call must fail in the next forward_run */
+    bool overdue;
     bool saturated; /* calls for the log wait: too many are in flight */
     bool answered;
     uint64_t epoch;

@@ -23,7 +23,6 @@ static bool is_safe(const struct command *command)
     }
 }
 
-/* Too many calls, or no leader for too long. */
 static void fail_early(struct forward *f, struct call *call)
 {
     uint32_t outstanding = forward_outstanding(f);

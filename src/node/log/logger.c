@@ -437,7 +437,6 @@ void logger_write(struct logger *l, uint64_t first, const struct replica_entry *
                   uint32_t count)
 {
     hf_assert(count > 0);
-    /* Drop replaced entries that were read ahead. */
     if (l->piece.count > 0 && first <= l->piece.first + l->piece.count - 1) {
         log_piece_free(&l->piece);
         l->piece = (struct log_piece){0};

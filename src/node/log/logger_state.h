@@ -46,10 +46,10 @@ struct logger {
     pthread_cond_t queue_changed;
     struct list todo;
     struct list done;
-    struct list in_flight; /* the jobs of the outstanding direct write */
-    bool direct;           /* use direct writes where possible */
-    bool busy;             /* the thread owns the log */
-    bool waiting;          /* the thread takes the log when in_flight is empty */
+    struct list in_flight;
+    bool direct;  /* use direct writes where possible */
+    bool busy;    /* the thread owns the log */
+    bool waiting; /* the thread takes the log when in_flight is empty */
     bool stopping;
     bool full;
     bool full_changed;
@@ -78,7 +78,6 @@ struct job *logger_first(const struct list *jobs);
 
 /* Takes the first write, of any length, and the writes that continue it. */
 void logger_take_writes(struct logger *l, struct list *batch);
-/* The entries of consecutive writes as one list. */
 const struct log_entry *logger_merge(struct logger *l, const struct list *batch, size_t *count,
                                      size_t *bytes);
 void logger_count_append(struct logger *l, size_t entries, size_t bytes, uint64_t since_us);

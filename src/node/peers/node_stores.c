@@ -100,7 +100,6 @@ void node_note_store(void *ctx, uint64_t id, struct id store)
     }
 }
 
-/* New members, from `met` to `known`. */
 static void note_met(struct node *n)
 {
     for (uint32_t i = n->met.count; i > 0; i--) {

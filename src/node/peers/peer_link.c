@@ -1,4 +1,4 @@
-/* The greeting between two nodes, and frames over a connection. */
+/* See peer_link.h. */
 #include "node/peers/peer_link.h"
 
 #include <stdio.h>

@@ -68,8 +68,8 @@ struct peer_link {
     const struct peer_self *self;
     const struct peer_link_ops *ops;
     void *ctx;
-    uint64_t wanted; /* the node that we dialled */
-    bool greeted;    /* accepted link: WELCOME is sent */
+    uint64_t wanted;
+    bool greeted; /* accepted link: WELCOME is sent */
     bool closed;
     struct net *net;
     struct peer_introduction introduction;
@@ -88,7 +88,6 @@ struct peer_link *peer_link_accept(struct net *net, struct connection *c,
 
 /* Appends a frame to the output of this turn. False: not sent, too much is pending. */
 bool peer_link_send(struct peer_link *link, enum peer_frame type, struct slice payload);
-/* A request or an answer: head and body. */
 bool peer_link_send_request(struct peer_link *link, enum peer_frame type, uint64_t number,
                             uint8_t kind, struct slice body);
 /* Output that the other end has not taken yet. */
@@ -96,10 +95,8 @@ size_t peer_link_pending(const struct peer_link *link);
 
 void peer_link_forget_introduction(struct peer_link *link);
 
-/* Gives a ready link to another owner. */
 void peer_link_hand_over(struct peer_link *link, const struct peer_link_ops *ops, void *ctx);
 
-/* Sends the reason to the other end, and closes. */
 void peer_link_refuse(struct peer_link *link, const char *sentence);
 void peer_link_close(struct peer_link *link, const char *reason);
 
@@ -108,7 +105,6 @@ void peer_link_expect_drain(struct peer_link *link);
 #define PEER_LINK_HIGH (1u << 20)
 #define PEER_LINK_LOW (256u << 10)
 
-/* For all connections between nodes. */
 extern const struct connection_options peer_connection_options;
 
 #endif

@@ -1,4 +1,4 @@
-/* Frames and greetings: encoding and decoding, checked and bounded. */
+/* See peer_protocol.h. */
 #include "node/peers/peer_protocol.h"
 
 /* Detects other protocols. */

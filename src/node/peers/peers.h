@@ -103,8 +103,8 @@ struct peer_view {
     uint64_t state_max;         /* bytes of state that fit its memory; 0: not known */
     const char *address;        /* "": this node never dialled it */
     const char *client_address; /* "": not known yet */
-    bool reachable;             /* our connection to it is up */
-    uint64_t silent_ms;         /* since bytes were last received; UINT64_MAX: never */
+    bool reachable;
+    uint64_t silent_ms; /* since bytes were last received; UINT64_MAX: never */
 };
 bool peers_view(const struct peers *p, uint64_t id, struct peer_view *out);
 uint16_t peers_port(const struct peers *p);

@@ -44,7 +44,6 @@ struct peers {
 struct peer *peers_find(const struct peers *p, uint64_t id);
 /* NULL: the table is full. */
 struct peer *peers_find_or_add(struct peers *p, uint64_t id);
-/* The ops of the links of this table. */
 bool peers_check_link(void *ctx, struct peer_link *link, const struct peer_introduction *intro,
                       char sentence[PEER_SENTENCE_MAX]);
 /* Keeps the introduction of a proven link. NULL: the table is full. */

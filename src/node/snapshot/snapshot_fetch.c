@@ -12,7 +12,7 @@ enum {
     CONNECT_MS = 1000,
     WAIT_MIN_MS = 50,
     WAIT_MAX_MS = 1000,
-    KEEP_MS = 60000, /* how long the bytes of an abandoned snapshot are kept */
+    KEEP_MS = 60000, /* of an abandoned snapshot */
 };
 
 enum snapshot_fetch_phase { IDLE, RECEIVING, INSTALLING };

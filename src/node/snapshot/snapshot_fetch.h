@@ -25,7 +25,7 @@ struct snapshot_fetch_options {
     struct peers *peers;
     struct store *store;
     struct logger *logger;
-    struct core_options core; /* how the state is built */
+    struct core_options core;
     uint32_t election_ms;
     void *ctx;
     void (*on_fetched)(void *ctx, struct core *core, uint64_t bytes);

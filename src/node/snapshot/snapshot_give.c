@@ -6,9 +6,9 @@ struct giving {
     struct snapshot_gives *all;
     struct gateway_snapshot_call *call;
     struct list link; /* in `waiting` */
-    uint64_t index;   /* minimum index of the snapshot */
+    uint64_t index;   /* minimum */
     struct snapshot_source *source;
-    uint64_t given; /* bytes read by the client */
+    uint64_t given; /* bytes */
 };
 
 void snapshot_gives_init(struct snapshot_gives *g, const struct snapshot_give_options *options)
