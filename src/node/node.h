@@ -84,7 +84,7 @@ struct node_options {
 #define NODE_PROBLEM 640
 /* On failure returns NULL, sets `problem`, and leaves no handle in the loop. */
 struct node *node_new(const struct node_options *options, char problem[NODE_PROBLEM]);
-/* Transfers the leadership, lets clients finish, closes. on_stopped follows within seconds. */
+/* Transfers the leadership, lets clients finish. on_stopped follows within seconds. */
 void node_stop(struct node *n);
 /* Now, or as soon as possible. */
 void node_take_snapshot(struct node *n);
@@ -115,8 +115,8 @@ struct node_view {
         resp_dropped, resp_scripts, resp_stopped;
     struct core_stats state;
     struct core_stats memory; /* tier EFFICIENCY; zero if this node does not lead */
-    /* Bytes that count against the state limit; the limit that a leader applies (0: none); commands
-     * refused because of it. */
+    /* Bytes that count against the limit; the limit that a leader applies (0: none); commands
+     * refused. */
     uint64_t state_bytes, state_max, state_refused;
     bool state_nearly_full;
     uint64_t counter, epoch;

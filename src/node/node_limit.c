@@ -1,4 +1,4 @@
-/* The limit of the state (S12.14): the smallest of all members, and what is logged near it. */
+/* The limit of the state (S12.14): the smallest of all members, and log lines near it. */
 #include "node/node_state.h"
 
 /* Between two journal lines. */

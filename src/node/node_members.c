@@ -1,7 +1,7 @@
 /* Changes of members and leadership transfers, on the leader. A transfer needs a moment without a
- * batch in flight (S12.7), so submission is paused until it is done.
+ * batch in flight (S12.7), so submission is paused.
  *
- * A leader neither demotes nor removes itself (E16). It transfers the leadership first and answers
+ * A leader does not demote or remove itself (E16). It transfers the leadership first and answers
  * HF_UNAVAILABLE; the sender sends the change to the next leader (forward.h). */
 #include "node/node_state.h"
 

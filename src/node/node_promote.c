@@ -1,9 +1,9 @@
 /* Lets a learner catch up under load, on the leader.
  *
- * A promoted member has acknowledged everything that is committed (E5). A leader that commits
- * without the learner, above all an only voter, is ahead of it by a round trip under constant load.
- * So submission is paused for a learner that answers and is a little behind, and the sender sends
- * the change again (forward.h).
+ * A promoted member has acknowledged everything that is committed (E5). Under constant load a
+ * leader that commits without the learner is ahead of it by a round trip. So submission is paused
+ * for a learner that answers and is a little behind, and the sender sends the change again
+ * (forward.h).
  *
  *      promote, small lag ─▶ paused ──match index = commit index, sent again──▶ changed, resumed
  *                              ├─ leadership ended, or a transfer began ─▶ resumed

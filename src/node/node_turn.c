@@ -141,8 +141,7 @@ bool node_is_late(const struct node *n, struct replica_time now)
     return stall_is_late(&n->stall, now.boot_us);
 }
 
-/* S1.5: after a stall the sockets are read before a batch may be sealed. Keep-alives in them must
- * not expire. */
+/* S1.5: the sockets are read before a batch may be sealed. Keep-alives in them must not expire. */
 static bool is_reading_first(struct node *n, struct replica_time now)
 {
     uint64_t pause_us = now.boot_us - n->stall.turn_us;

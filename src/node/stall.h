@@ -1,6 +1,5 @@
 /* Detects that the event loop was blocked for more than a second (S1.5). A keep-alive that arrived
- * meanwhile is still in a socket: it is read before the batch gets its time stamp. Pure: the caller
- * passes the time. */
+ * meanwhile is read before the batch gets its time stamp. Pure: the caller passes the time. */
 #ifndef HOLDFAST_NODE_STALL_H
 #define HOLDFAST_NODE_STALL_H
 
@@ -14,7 +13,7 @@ enum {
 
 struct stall {
     uint64_t turn_us; /* boot time at which the last turn began */
-    bool reading;     /* sockets are read before anything is decided */
+    bool reading;     /* before anything is decided */
     uint32_t turns;   /* turns since reading began */
     uint64_t bytes;   /* read when the last turn began */
 };

@@ -2,8 +2,8 @@
  * them.
  *
  * Only the leader decides, never the state machine: limits may differ between members, and all
- * apply the same log. After a start with a lower limit, or by commands that always pass, the state
- * may be above the limit. Then it only shrinks until it is below.
+ * apply the same log. A state above the limit (lowered, or by commands that always pass) only
+ * shrinks until it is below.
  *
  *      adds nothing ─────────────────────────────────────────────▶ HF_OK
  *      fits, with what is proposed and not yet applied ──────────▶ HF_OK
@@ -28,7 +28,7 @@ struct admission {
     uint64_t space;
 };
 
-/* The warning begins at the first percentage of the limit and ends below the second. */
+/* The warning begins at the first percentage and ends below the second. */
 enum { ADMISSION_WARN_PERCENT = 80, ADMISSION_CALM_PERCENT = 70 };
 
 /* Upper estimate in bytes; 0 for releases, renewals, keep-alives, ends of sessions and operators'

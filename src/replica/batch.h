@@ -19,8 +19,8 @@ struct batch_situation {
     uint32_t waiting; /* commands and reads in the open batch */
     uint32_t lazy;    /* of those, the lazy ones */
     uint64_t lazy_us;
-    uint32_t expected;    /* commands that waited when the last batch was answered, plus its
-                             clients that will probably return (return_predictor.h) */
+    uint32_t expected;    /* commands that waited at the last answer, plus its clients that will
+                             probably return (return_predictor.h) */
     uint64_t answered_us; /* when the answers of the last batch were written */
     uint64_t heard_us;    /* that, or the last arrival that followed in time (batch_heard_us) */
     uint64_t first_us;    /* when the first waiting command arrived */

@@ -1,11 +1,10 @@
 /* Cluster time (S1). While a node leads, its clock runs on CLOCK_BOOTTIME from the highest time
- * that it had received. Otherwise the clock is the highest time received in entries and in messages
- * of leaders. So time never goes back, and a change of leader loses at most the time without a
- * leader.
+ * that it had received. Otherwise it is the highest time received in entries and in messages of
+ * leaders. So time never goes back, and a change of leader loses at most the time without a leader.
  *
- * Only received times of the latest term count. A partitioned leader goes on counting while its
- * successor, whose clock is behind, grants leases. The old leader's time would shorten those leases
- * (decision 0010). */
+ * Only times of the latest term count. A partitioned leader goes on counting while its successor,
+ * whose clock is behind, grants leases. The old leader's time would shorten them (decision
+ * 0010). */
 #ifndef HOLDFAST_REPLICA_CLOCK_H
 #define HOLDFAST_REPLICA_CLOCK_H
 

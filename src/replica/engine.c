@@ -94,7 +94,7 @@ static void take_entries(struct engine *e, const struct raft_update *u)
     }
 }
 
-/* Keeps the log until the snapshot is durable: engine_snapshot_abandoned returns to it. */
+/* Keeps the log for engine_snapshot_abandoned until the snapshot is durable. */
 static void take_snapshot(struct engine *e, struct raft_update *u)
 {
     struct raft_snapshot_metadata *m = &u->snapshot.metadata;
@@ -179,8 +179,8 @@ static bool is_only_voter(const struct raft_configuration *conf, uint64_t id)
     return votes && voters == 1;
 }
 
-/* For RAFT_START libraft keeps the term, and reads only membership entries. Their bytes are a copy,
- * which the caller frees. */
+/* libraft keeps the term, and reads only membership entries. Their bytes are a copy, which the
+ * caller frees. */
 static struct raft_entry start_entry(struct engine *e, uint64_t index)
 {
     const struct entry_slot *s = entries_at(&e->log, index);
@@ -262,7 +262,7 @@ static bool init_raft(struct engine *e, uint32_t seed)
     if (raft_init(&e->raft, NULL, NULL, options->id, options->address) != 0) {
         return false;
     }
-    /* libraft's default tracer formats several lines a step and usually drops them. */
+    /* libraft's default tracer formats several lines a step. */
     e->raft.tracer = NULL;
     raft_seed(&e->raft, seed);
     raft_set_pre_vote(&e->raft, true);

@@ -132,9 +132,8 @@ struct engine {
     uint64_t leader_heard_ms; /* of the last message of a leader of the present term, E15 */
 };
 
-/* Ends the process on an impossible state. The caller sets the cluster time of `e` (for the
- * messages of an only voter) and fills `log` with the entries to start with; other fields are not
- * read. After false, `log` is unchanged. */
+/* Ends the process on an impossible state. The caller sets the cluster time of `e` and fills `log`
+ * with the entries to start with; other fields are not read. After false, `log` is unchanged. */
 bool engine_start(struct engine *e, const struct replica_options *options,
                   const struct replica_ports *ports, const struct replica_start *start,
                   uint64_t now_ms, const char **problem);
@@ -158,14 +157,14 @@ enum hf_error engine_transfer(struct engine *e, uint64_t to, uint64_t now_ms);
 void engine_snapshot_taken(struct engine *e, uint32_t trailing, uint64_t now_ms);
 void engine_snapshot_installed(struct engine *e, uint64_t now_ms);
 
-/* Ends an install without a snapshot; requires engine_may_abandon_snapshot. Entries whose write is
- * in flight leave the log. */
+/* Ends an install without a snapshot, if engine_may_abandon_snapshot. Entries whose write is in
+ * flight leave the log. */
 bool engine_may_abandon_snapshot(const struct engine *e);
 void engine_snapshot_abandoned(struct engine *e, uint64_t now_ms);
 bool engine_is_only_voter(const struct engine *e);
 
-/* Runs one step and everything that it requests; the caller handles commits. Returns libraft's
- * error. engine_must_step: libraft cannot refuse the event. */
+/* One step and everything that it requests; the caller handles commits. Returns libraft's error.
+ * engine_must_step: libraft cannot refuse the event. */
 int engine_step(struct engine *e, struct raft_event *event, uint64_t now_ms);
 void engine_must_step(struct engine *e, struct raft_event *event, uint64_t now_ms);
 
@@ -193,7 +192,7 @@ bool members_encode(const struct raft_configuration *conf, struct slice *out,
                     const struct memory *memory);
 /* Whether the encoding is complete. Only decoding detects a duplicate id or address. */
 bool members_check(struct slice bytes);
-/* Checks the snapshot and each entry of a start, since libraft trusts them. NULL: valid. */
+/* The snapshot and each entry of a start, since libraft trusts them. NULL: valid. */
 const char *members_problem(const struct replica_start *start);
 const char *members_entry_problem(const struct replica_entry *entry);
 /* The caller closes `out`, also after false. */

@@ -169,7 +169,7 @@ static void receive_snapshot(struct engine *e, struct message_in *in, uint64_t n
     if (!e->installing) {
         e->install_from = in->message.server_id;
     }
-    /* A repeated snapshot message only resets libraft's election timer; this node still owns its
+    /* A repeated message only resets libraft's election timer; this node still owns its
      * contents. */
     bool ours = e->installing && s->term >= raft_current_term(&e->raft);
     give(e, &in->message, now_ms);

@@ -51,7 +51,7 @@ struct replica {
     struct flight flights[MAX_FLIGHTS]; /* oldest first */
     uint32_t flight_count;
     struct return_predictor predictor;
-    uint32_t expected; /* clients that will probably send a request soon, see batch.h */
+    uint32_t expected; /* see batch.h */
     uint64_t answered_us;
     uint64_t heard_us;
     bool answering; /* reported answers are not written to their sockets yet */

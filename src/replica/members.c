@@ -110,8 +110,8 @@ static unsigned voters(const struct raft *raft)
     return count;
 }
 
-/* E15: an unreachable member might not learn that it is a voter. The receive time counts: with a
- * long round trip, each answer is to a message sent before the limit. */
+/* E15: an unreachable member might not learn that it is a voter. The receive time counts: over a
+ * long round trip, each answered message is older than the limit. */
 static bool answered_lately(const struct replica *r, uint64_t id, struct replica_time now)
 {
     uint64_t within_us = ANSWER_HEARTBEATS * UINT64_C(1000) * r->options.heartbeat_ms;

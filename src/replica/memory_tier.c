@@ -188,7 +188,7 @@ bool memory_tier_is_counted(const struct command *command)
 
 _Static_assert(LIMIT_EFFECTS <= LIMIT_MULTILOCK_NAMES, "all of a transaction fits into `names`");
 
-/* The names that the command may acquire: for a transaction those of its effects. */
+/* For a transaction those of its effects. */
 static const struct names *names_of(const struct command *command, struct names *scratch)
 {
     if (command->type == COMMAND_ACQUIRE) {
@@ -363,7 +363,7 @@ static enum tier_taken take_names(struct memory_tier *t, enum tier requested,
         return TIER_PROPOSE;
     }
     tier_begin(t, now);
-    /* A transaction needs up to one token for each name; the names of an acquire share one. */
+    /* A transaction needs up to one token for each name, an acquire one. */
     uint64_t needed = command->type == COMMAND_ACQUIRE ? 1 : names->count;
     if (core_tokens_left(t->core) < needed) {
         advance_if_due(t); /* if not proposed before */

@@ -9,13 +9,13 @@
  * commands go to the tier that has their token, lease id, attachment number or name.
  *
  * Tokens are C·1024 + e (S3.1). C is the applied counter, or a value that `advance` skipped since
- * any other command raised C. All CORRECTNESS tokens granted so far are below, all later ones above
+ * any other command raised C: CORRECTNESS tokens granted so far are below, later ones above
  * (decision 22). When half are used, the next `advance` is proposed; without tokens, grants wait
- * for it. Any other command that raises C ends the reservation.
+ * for it.
  *
  * Sessions: private ones exist only here. A replicated one is mirrored at its first use here, with
- * the same deadline. memory_tier_on_replicated reports its keep-alives. Only memory_tier_on_event
- * reports its end: at its deadline a keep-alive may be in flight. */
+ * the same deadline. Only memory_tier_on_event reports its end: at its deadline a keep-alive may be
+ * in flight. */
 #ifndef HOLDFAST_REPLICA_MEMORY_TIER_H
 #define HOLDFAST_REPLICA_MEMORY_TIER_H
 
@@ -55,8 +55,7 @@ void memory_tier_free(struct memory_tier *t);
 /* NULL (the default): this memory alone. */
 void memory_tier_set_backend(struct memory_tier *t, const struct tier_backend *backend);
 
-/* begin: this node leads and has applied its `lead`; the tier is empty. end: everything is
- * dropped. */
+/* begin: this node leads and has applied its `lead`. end: everything is dropped. */
 void memory_tier_begin(struct memory_tier *t, uint64_t hash_key);
 void memory_tier_end(struct memory_tier *t);
 bool memory_tier_is_on(const struct memory_tier *t);
@@ -92,10 +91,10 @@ void memory_tier_on_event(struct memory_tier *t, const struct event *event);
 uint64_t memory_tier_next_ms(const struct memory_tier *t);
 void memory_tier_run(struct memory_tier *t, struct tier_time now);
 
-/* Read-only access; NULL while the tier is off. */
+/* NULL while the tier is off. */
 const struct core *memory_tier_core(const struct memory_tier *t);
 
-/* Attachment numbers of this tier are above this, those of the replicated state below. */
+/* Attachment numbers of this tier are above, those of the replicated state below. */
 #define TIER_ATTACHMENTS (UINT64_C(1) << 52)
 static inline enum tier tier_of_attachment(uint64_t attachment)
 {

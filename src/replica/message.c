@@ -1,4 +1,4 @@
-/* The encoding of messages: LEB128 numbers in the order of libraft's structs. */
+/* LEB128 numbers in the order of libraft's structs. */
 #include "replica/message.h"
 
 #include "base/codec.h"

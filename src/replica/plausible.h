@@ -1,15 +1,15 @@
 /* Refuses messages of members that cannot be true (S12.11). libraft would accept any term and time
  * permanently, and ends the process when entries contradict committed ones. Decision 23 has the
- * reasons for the limits.
+ * reasons.
  *
  * Term: at most the term at the start of this process, plus TERM_SLACK, plus one for each elapsed
- * millisecond. An election takes longer.
+ * millisecond.
  *
- * Cluster time: a leader's cluster time minus our boot time is nearly constant, because clocks run
- * at the same rate (S1.6) and a change of leader never adds time (S1.3). `line_ms` is that
- * difference. A time above the line by more than TIME_SLACK_MS is refused. The line follows the
- * highest difference of each window of WINDOW_MS: down by at most FALL_MS a window, up by the drift
- * of S1.6. So one late message does not lower it much, and a false time does not raise it.
+ * Cluster time: a leader's cluster time minus our boot time is nearly constant (S1.3, S1.6).
+ * `line_ms` is that difference. A time above the line by more than TIME_SLACK_MS is refused. The
+ * line follows the highest difference of each window of WINDOW_MS: down by at most FALL_MS a
+ * window, up by the drift of S1.6. So one late message does not lower it much, and a false time
+ * does not raise it.
  *
  *      refused
  *      ──────────────────────── line + TIME_SLACK_MS
@@ -19,7 +19,7 @@
  *
  * There is no line after the start, and after FORGET_MS without a message of a leader: a suspended
  * machine counts no time. Then any time up to TIME_MOST_MS is accepted for SETTLE_MS, and the
- * highest of them begins a new line. */
+ * highest begins a new line. */
 #ifndef HOLDFAST_REPLICA_PLAUSIBLE_H
 #define HOLDFAST_REPLICA_PLAUSIBLE_H
 

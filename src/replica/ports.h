@@ -1,6 +1,5 @@
-/* The I/O of a replica: disks and sockets in the node, fakes in the simulator. The replica does no
- * I/O, reads no clock and starts no thread. No function here may call the replica before it
- * returns. */
+/* The I/O of a replica, which does none itself, reads no clock and starts no thread. No function
+ * here may call the replica before it returns. */
 #ifndef HOLDFAST_REPLICA_PORTS_H
 #define HOLDFAST_REPLICA_PORTS_H
 
@@ -62,8 +61,8 @@ struct replica_ports {
     /* Leadership, the known leader or the members changed. */
     void (*on_change)(void *ctx);
 
-    /* The newest version of the state machine that the peer supports; 0: no report yet. NULL: peers
-     * never report one. */
+    /* The newest supported version of the state machine; 0: no report yet. NULL: peers never report
+     * one. */
     uint32_t (*peer_version)(void *ctx, uint64_t peer);
 };
 

@@ -201,7 +201,7 @@ static void upgrade_if_all_can(struct replica *r, struct replica_time now)
     }
 }
 
-/* S1.3: the first entry of a new leader. No other entry is submitted until it is applied. */
+/* S1.3: the first entry of a leader. No other is submitted until it is applied. */
 static void submit_lead(struct replica *r, struct replica_time now)
 {
     struct command lead;

@@ -92,11 +92,11 @@ void replica_snapshot_failed(struct replica *r, struct replica_time now);
 /* Bytes of log between two snapshots. Called after each snapshot, whose size is then known
  * (S12.5). */
 void replica_set_snapshot_bytes(struct replica *r, uint64_t bytes);
-/* As soon as possible, however short the log is, unless the newest one is current. */
+/* As soon as possible, unless the newest one is current. */
 void replica_want_snapshot(struct replica *r, struct replica_time now);
 /* The replica owns `core`, restored from the requested snapshot. */
 void replica_snapshot_installed(struct replica *r, struct core *core, struct replica_time now);
-/* It cannot be fetched, and the disk is unchanged. The replica continues with its own log (E20). */
+/* It cannot be fetched; the disk is unchanged. The replica continues with its log (E20). */
 void replica_snapshot_abandoned(struct replica *r, struct replica_time now);
 
 /* Copies the command. HF_UNAVAILABLE: not the leader, or not serving yet. HF_BUSY: the open batch
@@ -113,16 +113,16 @@ bool replica_is_serving(const struct replica *r);
  * another node waits until it has applied as much; it gets the commit index without delay. */
 enum hf_error replica_barrier(struct replica *r, void *cookie, bool for_peer,
                               struct replica_time now);
-/* Closes the batch if batch.c allows it. Once per event-loop iteration, after everything that
- * arrived was submitted. */
+/* If batch.c allows it. Once per event-loop iteration, after everything that arrived was
+ * submitted. */
 void replica_flush(struct replica *r, struct replica_time now);
 /* Results were reported since the last replica_answers_left. Call that when the answers are
  * written, before the loop sleeps. It only makes batches larger, see batch.h. */
 bool replica_is_answering(const struct replica *r);
 void replica_answers_left(struct replica *r, struct replica_time now);
 
-/* Membership (S12). HF_OK: submitted; on_change reports when it is in force. Otherwise nothing was
- * done, and `problem` is the reason. */
+/* HF_OK: submitted; on_change reports when it is in force (S12). Otherwise nothing was done, and
+ * `problem` is the reason. */
 enum replica_change { REPLICA_ADD, REPLICA_PROMOTE, REPLICA_DEMOTE, REPLICA_REMOVE };
 enum hf_error replica_change_member(struct replica *r, enum replica_change change, uint64_t id,
                                     const char *address, struct replica_time now,

@@ -16,8 +16,8 @@
 
 struct return_predictor {
     uint16_t awaited[RETURN_SLOTS]; /* answered by the last batch, not back yet */
-    uint32_t answered;              /* clients answered by the last batch */
-    uint32_t returned;              /* of those, how many are back */
+    uint32_t answered;              /* by the last batch */
+    uint32_t returned;              /* of those */
     uint64_t answered_decayed;      /* the same two, exponentially decayed over earlier batches */
     uint64_t returned_decayed;
 };

@@ -1,8 +1,7 @@
 /* The interface to a backend of the EFFICIENCY tier (S10.3), for example an operator's Redis.
  *
- * The core in memory decides queues, sessions, TTLs and tokens. The backend is called for each name
- * that is granted, renewed or released. Until it confirms a grant, neither the result of the
- * acquire nor an event leaves the tier.
+ * The core in memory decides queues, sessions, TTLs and tokens. Until the backend confirms a grant,
+ * neither the result of the acquire nor an event leaves the tier.
  *
  *      core: GRANTED ─▶ grant() ──▶ memory_tier_confirm(token, word), with the word:
  *           TIER_CONFIRMED ─▶ the result, or the event, is reported
@@ -13,7 +12,7 @@
  *      core: released ─▶ release() ──▶ memory_tier_confirm_release ──▶ the result is reported
  *      the backend lost it: memory_tier_lose ─▶ it expires; end() is called before that returns
  *
- * The tier calls the backend, which must not call the tier before it has returned. */
+ * The backend must not call the tier before it has returned. */
 #ifndef HOLDFAST_REPLICA_TIER_BACKEND_H
 #define HOLDFAST_REPLICA_TIER_BACKEND_H
 
@@ -61,7 +60,7 @@ struct tier_backend {
     /* False: confirmed already. True: memory_tier_confirm_renewal follows. */
     bool (*renew)(void *ctx, uint64_t token, uint32_t ttl_ms);
     void (*end)(void *ctx, uint64_t token, struct slice name);
-    /* Called after all parts ended. False: confirmed already. True: memory_tier_confirm_release
+    /* After all parts ended. False: confirmed already. True: memory_tier_confirm_release
      * follows. */
     bool (*release)(void *ctx, uint64_t token);
 };

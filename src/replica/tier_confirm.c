@@ -127,8 +127,7 @@ static void attach(struct memory_tier *t, struct held *h, uint32_t node)
     h->is_queued = true;
 }
 
-/* S7.1: a repeated request gets a new attachment; the older connection is notified that its own is
- * void. */
+/* S7.1: a repeated request gets a new attachment; the older connection is notified. */
 static void attach_again(struct memory_tier *t, struct held *h, uint32_t node)
 {
     hf_assert(h->is_queued && h->attachment != 0);
@@ -298,7 +297,7 @@ static void report_wait_ended(struct memory_tier *t, const struct held *h,
     t->options.on_event(t->options.ctx, &event);
 }
 
-/* Reports to the waiting requests that nothing was granted; drops the other events. */
+/* To the waiting requests; drops the other events. */
 static void report_not_granted(struct memory_tier *t, struct held *h, enum tier_word word,
                                enum reason reason, struct slice holder, uint64_t holder_ms)
 {

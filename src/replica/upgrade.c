@@ -7,7 +7,7 @@
 /* A cluster with a longer log has served requests. */
 #define NEW_CLUSTER_ENTRIES 64
 
-/* The log contains only the first entries of leaders. */
+/* Only first entries of leaders. */
 static bool is_new_cluster(struct replica *r)
 {
     uint64_t last = entries_last(&r->engine.log);

@@ -1,5 +1,4 @@
-/* A listener for clients of one protocol, HTTP or Redis. Each accepted socket gets a connection
- * object of the service. */
+/* A listener for clients of one protocol, HTTP or Redis. */
 #ifndef HOLDFAST_NODE_CLIENTS_CLIENT_LISTENER_H
 #define HOLDFAST_NODE_CLIENTS_CLIENT_LISTENER_H
 

@@ -45,7 +45,7 @@ enum hf_error forward_check_admission(struct forward *f, const struct command *c
     return admission_check(a, replica_core(f->replica), memory, command, adds);
 }
 
-/* HF_STATE_FULL is final, so only a confirmed leader returns it: another leader may have applied an
+/* HF_STATE_FULL is final, so only a confirmed leader returns it: another one may have applied an
  * earlier attempt. */
 static enum hf_error admit(struct forward *f, const struct command *command,
                            struct replica_time now, uint64_t *adds)
@@ -193,8 +193,8 @@ static bool try_once(struct forward *f, struct call *call, const struct replica_
     return status->leader != 0 && !status->is_leader && try_there(f, call, status->leader);
 }
 
-/* Sends, in order, the calls that take no turns; with a full disk all calls, since barriers may
- * overtake commands. False: calls for the log cannot be sent now. */
+/* In order, the calls that take no turns; with a full disk all calls, since barriers may overtake
+ * commands. False: calls for the log cannot be sent now. */
 static bool send_in_order(struct forward *f, const struct replica_status *status,
                           struct replica_time now)
 {
@@ -327,8 +327,8 @@ void forward_on_change(struct forward *f)
     f->changed = true;
 }
 
-/* Takes the leader's epoch from the front of the body (put_epoch in relay.c); for the tier
- * EFFICIENCY also the leader's time. False: missing. */
+/* The leader's epoch at the front of the body (put_epoch in relay.c); for the tier EFFICIENCY also
+ * its time. False: missing. */
 static bool take_epoch(struct forward *f, const struct call *call, struct slice *body)
 {
     bool is_memory = call->tier == TIER_EFFICIENCY;

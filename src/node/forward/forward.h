@@ -38,8 +38,8 @@ struct forward_options {
     /* Of that tier, may be NULL without it: a node subscribes to events; an event was received. */
     void (*on_interest)(void *ctx, uint64_t peer, uint64_t link, uint8_t level);
     bool (*on_event)(void *ctx, uint64_t peer, struct slice body);
-    /* Changes the members. HF_OK, HF_MEMBERSHIP with a problem, HF_UNAVAILABLE (this node does not
-     * lead) or HF_BUSY (try again). */
+    /* HF_OK, HF_MEMBERSHIP with a problem, HF_UNAVAILABLE (this node does not lead) or HF_BUSY (try
+     * again). */
     enum hf_error (*change)(void *ctx, enum gateway_change change, uint64_t id, const char *address,
                             const char **problem);
 };
@@ -60,11 +60,10 @@ void forward_submit_first(struct forward *f, const struct command *command,
 /* Disk full: nothing new is submitted here, and waiting calls time out. If `alone` (no other node
  * can lead), they fail immediately. */
 void forward_set_read_only(struct forward *f, bool read_only, bool alone);
-/* After a stall the sockets are read first (S1.5): meanwhile the tier EFFICIENCY expires nothing
- * and accepts no command. */
+/* After a stall the sockets are read first (S1.5): the tier EFFICIENCY expires nothing and accepts
+ * no command. */
 void forward_set_reading(struct forward *f, bool reading);
-/* A leadership transfer, or a learner that catches up: nothing is submitted here, the batch in
- * flight is the last one. */
+/* For a leadership transfer, or a learner that catches up: the batch in flight is the last one. */
 void forward_set_paused(struct forward *f, bool paused);
 
 /* From the replica. */

@@ -1,4 +1,4 @@
-/* Private to forward*.c (calls of this node) and relay.c (requests of others). */
+/* Private to forward*.c (calls) and relay.c (requests of others). */
 #ifndef HOLDFAST_NODE_FORWARD_FORWARD_STATE_H
 #define HOLDFAST_NODE_FORWARD_FORWARD_STATE_H
 
@@ -159,8 +159,8 @@ enum hf_error forward_check_admission(struct forward *f, const struct command *c
 enum hf_error forward_propose(struct forward *f, const struct command *command,
                               struct cookie *cookie, struct replica_time now, uint64_t adds);
 
-/* forward_fit.c: encodes the command again, into `scratch`, if the leader runs an older program.
- * False: that program does not support this type. */
+/* forward_fit.c: encodes the command again, into `scratch`, for an older leader. False: that does
+ * not support this type. */
 bool forward_fit(struct forward *f, uint64_t leader, struct slice *bytes, enum command_type *type);
 
 /* forward_turns.c */
@@ -191,7 +191,7 @@ void call_lists_init(struct forward *f);
 /* Oldest first. NULL: no more. */
 struct call *call_first(const struct forward *f, enum call_state state);
 struct call *call_next(const struct forward *f, const struct call *call);
-/* Frees an answered call if the replica has reported all its submissions. */
+/* If it is answered and the replica has reported all submissions. */
 void call_free_if_done(struct forward *f, struct call *call);
 void call_give_number(struct forward *f, struct call *call);
 void call_take_number(struct forward *f, struct call *call);

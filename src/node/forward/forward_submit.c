@@ -1,5 +1,5 @@
-/* Calls of the service. On the leader a command goes into the open batch at once. Other calls wait,
- * encoded, for forward_run. */
+/* On the leader a command goes into the open batch at once. Other calls wait, encoded, for
+ * forward_run. */
 #include "node/forward/forward_state.h"
 
 #include <stdio.h>

@@ -44,8 +44,8 @@ void turns_begin(struct forward *f, bool leads)
     f->window = is_alone ? FORWARD_ALONE : FORWARD_WINDOW;
 }
 
-/* A source that begins to wait has its turn last. Calls that it sent before count as part of that
- * turn (turns_may_send_now). */
+/* A source that begins to wait has its turn last. Calls sent before count as part of that turn
+ * (turns_may_send_now). */
 static void ring_add(struct forward *f, uint32_t number)
 {
     struct source *s = &f->sources[number];

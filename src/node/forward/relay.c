@@ -1,5 +1,5 @@
-/* Requests forwarded by other nodes: submitted if this node leads, answered when the outcome is
- * known. The sender handles every status but DONE. */
+/* Requests forwarded by other nodes: submitted if this node leads. The sender handles every status
+ * but DONE. */
 #include "node/forward/forward_state.h"
 
 #include "service/request/memory_page.h"

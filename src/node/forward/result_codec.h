@@ -1,4 +1,4 @@
-/* Encodes the result of a command for the node that forwarded it. */
+/* The result of a command for the node that forwarded it. */
 #ifndef HOLDFAST_NODE_FORWARD_RESULT_CODEC_H
 #define HOLDFAST_NODE_FORWARD_RESULT_CODEC_H
 

@@ -296,8 +296,8 @@ static bool may_fill(const struct logger *l)
            logger_now_us() >= l->fill_us;
 }
 
-/* With queue_lock, which is released meanwhile. A step takes as long as many appends; direct writes
- * do not wait for it. */
+/* With queue_lock, which is released meanwhile. A step takes as long as many appends; no direct
+ * write waits for it. */
 static void fill_next_segment(struct logger *l)
 {
     struct problem problem = {0};

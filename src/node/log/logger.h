@@ -4,8 +4,8 @@
  *      loop: write, run ──queue──┬──▶ thread: append+sync, work ──┬──done──▶ loop: on_written, done
  *                                └──▶ kernel: a direct write ─────┘
  *
- * If the log supports direct writes (storage/log.h, log_begin), the loop starts those that are next
- * in the queue. The thread does all other work (decision 19).
+ * The loop starts direct writes, if the log supports them (storage/log.h, log_begin). The thread
+ * does all other work (decision 19).
  *
  * Ownership:
  *   - The log: the thread or the loop, whichever writes; the loop may read it at any time
@@ -13,8 +13,8 @@
  *   - Snapshots: the thread commits and prunes; the loop opens, pins and aborts
  *     (storage/snapshots.h).
  *   - Term and vote: the loop (storage/meta.h).
- * So the loop never waits for a write, a sync, or the removal of a file; only starting a direct
- * write may block shortly. The thread removes files in steps, when it is idle.
+ * So the loop never waits for the disk; only starting a direct write may block shortly. The thread
+ * removes files in steps, when it is idle.
  *
  * Full disk: the write is retried until space is free, and on_full reports both changes. Any other
  * failure is final: on_failed is called once, and no more work is done. */

@@ -1,11 +1,11 @@
 /* The store id of each node of the cluster (S12.1), in a small file.
  *
- * A node learns the store id of a member by dialling its address, or from another member. An entry
- * never changes. A node that presents another store id has lost its disk, and its votes with it: it
- * must not vote again.
+ * A node learns it by dialling a member's address, or from another member. An entry never changes.
+ * A node that presents another store id has lost its disk, and its votes with it: it must not vote
+ * again.
  *
- * Ids are never reused. The entry of a removed node is dropped; every id up to the highest removed
- * one counts as used. */
+ * Ids are never reused: the entry of a removed node is dropped, and every id up to it counts as
+ * used. */
 #ifndef HOLDFAST_NODE_PEERS_KNOWN_STORES_H
 #define HOLDFAST_NODE_PEERS_KNOWN_STORES_H
 

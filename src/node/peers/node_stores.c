@@ -30,8 +30,8 @@ bool node_admits(void *ctx, uint64_t id, char sentence[PEER_SENTENCE_MAX])
                  ull(id));
         return false;
     }
-    /* A joining node knows the others by its settings. All members in the first entries of the log
-     * may be gone, so the settings count until the log has this node as a member. */
+    /* A joining node knows the others by its settings, until the log has it as a member: all
+     * members in the first entries may be gone. */
     bool is_joining = !has_members || !replica_is_member(n->replica, n->options.id);
     if (is_joining && is_in_options(n, id)) {
         return true;

@@ -29,8 +29,8 @@ struct peer_self {
 };
 
 struct peer_link_ops {
-    /* Whether the other node is admitted; if not, it is sent `sentence`. Keep nothing of `intro`
-     * yet: a dialler has not proven that it is alive. */
+    /* If not admitted, the other node is sent `sentence`. Keep nothing of `intro` yet: a dialler
+     * has not proven that it is alive. */
     bool (*check)(void *ctx, struct peer_link *link, const struct peer_introduction *intro,
                   char sentence[PEER_SENTENCE_MAX]);
     /* By us or by the other end. on_close follows. */

@@ -1,7 +1,7 @@
 /* The wire protocol between two nodes: frames and their encoding. Uses no socket.
  *
  * A frame is its length (4 bytes, little-endian, counting what follows), its type (1 byte) and its
- * payload. TCP preserves content, so frames carry no checksum; stored data has its own.
+ * payload. TCP preserves content, so frames carry no checksum.
  *
  *      dialler                                          acceptor
  *         │                                                │
@@ -13,7 +13,7 @@
  *         │ ◀── ANSWER ─────────────────────────────────── │
  *
  * The number proves that the dialler is alive: the HELLO of a dead process can arrive after its
- * successor has connected, but that process has not read the number.
+ * successor has connected.
  *
  * A connection is for messages (of Raft, and requests to the leader), or for one snapshot: the
  * dialler sends FETCH, the acceptor PIECEs and an END (S12.4). */
@@ -23,8 +23,8 @@
 #include "base/buffer.h"
 #include "base/codec.h"
 
-/* Version 2: the body of an ANSWER with status DONE begins with the leader's epoch
- * (node/forward/relay.c). Two nodes use the newest version that both announce. */
+/* Version 2: an ANSWER with status DONE begins with the leader's epoch (node/forward/relay.c). Two
+ * nodes use the newest common version. */
 #define PEER_PROTOCOL_OLDEST 1u
 #define PEER_PROTOCOL_EPOCH 2u
 #define PEER_PROTOCOL_NEWEST 2u

@@ -55,7 +55,7 @@ struct peers_options {
     void (*note_store)(void *ctx, uint64_t node, struct id store);
     /* Of a proven member: its `stores` and `used_ids` may be new. May be NULL. */
     void (*on_introduced)(void *ctx, const struct peer_introduction *intro);
-    /* A node that does not support the version of our state is refused. May be NULL. */
+    /* A node without this version is refused. May be NULL. */
     uint32_t (*state_version)(void *ctx);
     /* This node joins and has learned its cluster: make it durable. */
     void (*on_cluster)(void *ctx, struct id cluster, struct slice name);

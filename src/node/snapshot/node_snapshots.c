@@ -1,5 +1,4 @@
-/* Snapshots for clients (service/gateway.h): which index they must contain, and when one is
- * taken. */
+/* Snapshots for clients (service/gateway.h). */
 #include "node/node_state.h"
 
 void node_snapshot_open(void *ctx, struct gateway_snapshot_call *call)

@@ -40,7 +40,7 @@ void snapshot_child_free(struct snapshot_child *s);
 /* Only if no snapshot is in progress. */
 void snapshot_child_take(struct snapshot_child *s, struct id cluster, const struct core *core,
                          const struct replica_snapshot *about);
-/* The leader sends a newer snapshot: the one in progress ends with on_failed immediately. */
+/* The one in progress ends with on_failed immediately. */
 void snapshot_child_cancel(struct snapshot_child *s);
 bool snapshot_child_is_busy(const struct snapshot_child *s);
 /* The last one failed, and the pause is not over. */

@@ -1,15 +1,14 @@
 /* Fetches a snapshot from a peer (S12.4) over a separate connection, and checks each piece before
  * it is written. Then the log thread syncs and names the file, resets the log and loads the state.
- * A lost connection resumes at the same offset. The fetch is abandoned (E20) if the sender is
- * silent (snapshot_patience.h) or the data is invalid. What a silent sender sent is kept for a
- * minute, for another announcement of the same snapshot by that peer.
+ * The fetch is abandoned (E20) if the sender is silent (snapshot_patience.h) or the data is
+ * invalid. What a silent sender sent is kept for a minute, for another announcement of that
+ * snapshot.
  *
  *      idle ──start──▶ dialling ──connected──▶ receiving ──complete──▶ installing ──▶ on_fetched
  *                       │    ▲                  │      │                               idle
  *                       │    └───────lost───────┘      │
  *                       └──silent──┬──silent, invalid──┘
- *                                  └──▶ on_abandoned, idle
- */
+ *                                  └──▶ on_abandoned, idle */
 #ifndef HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_FETCH_H
 #define HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_FETCH_H
 

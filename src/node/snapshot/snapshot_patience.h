@@ -2,9 +2,9 @@
  * campaigns, so it must detect a dead sender, but not mistake a slow link for one.
  *
  *   - Silence: nothing was received for four election timeouts. Any byte counts: a piece of 1 MiB
- *     takes longer than that on a link of 7 Mbit/s.
- *   - No progress: no whole piece was received for a minute. So a sender that greets and closes, or
- *     sends a byte now and then, does not hold the node. It needs 140 kbit/s. */
+ *     takes longer on a link of 7 Mbit/s.
+ *   - No progress: no whole piece was received for a minute, which needs 140 kbit/s. So a sender
+ *     that sends a byte now and then does not hold the node. */
 #ifndef HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_PATIENCE_H
 #define HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_PATIENCE_H
 

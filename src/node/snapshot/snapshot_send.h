@@ -1,5 +1,5 @@
-/* Sends a snapshot to a peer that requests it, as fast as the peer takes it (S12.4). The file is
- * pinned meanwhile. */
+/* Sends a snapshot to a peer, as fast as the peer takes it (S12.4). The file is pinned
+ * meanwhile. */
 #ifndef HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_SEND_H
 #define HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_SEND_H
 

@@ -1,4 +1,4 @@
-/* Loads the state from a snapshot file: at start, after a fetch, and offline. */
+/* The state from a snapshot file: at start, after a fetch, and offline. */
 #ifndef HOLDFAST_NODE_SNAPSHOT_STATE_LOAD_H
 #define HOLDFAST_NODE_SNAPSHOT_STATE_LOAD_H
 
