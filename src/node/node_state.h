@@ -60,7 +60,7 @@ struct node {
     struct net net;
     bool net_open;
     uint64_t started_us;
-    uint64_t phase_us;
+    uint64_t phase_us; /* boot time when the phase began */
 
     struct disk *disk;
     struct store store;
@@ -236,7 +236,8 @@ bool node_is_serving(const struct node *n);
 /* node_members.c */
 enum hf_error node_change_member(void *ctx, enum gateway_change change, uint64_t id,
                                  const char *address, const char **problem);
-/* To `to`, 0: to the best voter. Nothing new is submitted here until that is done or has failed. */
+/* Transfers the leadership to `to`, 0: to the best voter. Nothing new is submitted here until that
+ * is done or has failed. */
 void node_transfer(struct node *n, uint64_t to);
 void node_step_transfer(struct node *n, struct replica_time now);
 

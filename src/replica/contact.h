@@ -26,7 +26,7 @@ void contact_note(struct contact *c, uint64_t peer, uint64_t at_us);
 void contact_hear(struct contact *c, uint64_t peer, uint64_t now_us);
 /* 0: no answer in this leadership. */
 uint64_t contact_heard_us(const struct contact *c, uint64_t id);
-/* A result for other members becomes invalid. */
+/* The members of entry `index` are in force: other results become invalid. */
 void contact_members(struct contact *c, uint64_t index);
 /* `self` is one of the voters and always counts. */
 bool contact_is_majority(struct contact *c, const uint64_t *voters, uint32_t count, uint64_t self,

@@ -33,10 +33,11 @@
  *
  * E12 Before a received membership entry, the one before it is passed to libraft as committed. By
  *     E5 it is, even if this node has not received that commit index. libraft keeps only one
- *     uncommitted configuration.
+ *     uncommitted configuration: truncating a second would restore the one before the first.
  *
- * E13 The only voter raises its term, durably, before it leads. A transfer is refused while a
- *     membership change is uncommitted. An only voter drops a TimeoutNow.
+ * E13 The only voter raises its term, durably, before it leads: another node may have led the
+ *     present one, or this node before a power cut. A transfer is refused while a membership change
+ *     is uncommitted. An only voter drops a TimeoutNow.
  *
  * E14 The result of an AppendEntries or InstallSnapshot of an older term is a refusal that no
  *     leader can take for an acknowledgement: libraft leaves its index uninitialised. It is sent
@@ -47,8 +48,8 @@
  *     configuration counts. Before that it clears a remembered leader that was silent for an
  *     election timeout or is the candidate. Only a member that answers is promoted.
  *
- * E16 The leader does not demote or remove itself: it would never campaign again, and could have
- *     the only log that can win an election.
+ * E16 The leader does not demote or remove itself: outside its own configuration it never
+ *     campaigns, and an entry that only it has could block every election.
  *
  * E17 An AppendEntries that begins below our snapshot is changed to begin at it. libraft does not
  *     check prev_log_index 0, and always refuses a compacted one.
@@ -69,7 +70,7 @@
  *     this is safe. Pre-votes keep a leader that a majority still receives.
  *
  * E23 A voter that an uncommitted change demotes receives it only when it is committed. Otherwise
- *     it would have the longest log and not campaign. */
+ *     it would have the longest log, and neither campaign nor vote for nodes without it. */
 #ifndef HOLDFAST_REPLICA_ENGINE_H
 #define HOLDFAST_REPLICA_ENGINE_H
 
@@ -118,7 +119,7 @@ struct engine {
     /* The newest durable snapshot, and the one that is being installed or taken. */
     struct replica_snapshot snapshot;
     struct replica_snapshot coming;
-    uint64_t cluster_ms; /* of messages; replica.c sets it before each step */
+    uint64_t cluster_ms; /* that messages carry; replica.c sets it before each step */
 
     uint64_t message_bytes;    /* E10 */
     struct engine_peer *peers; /* valid in peers_term */
@@ -129,7 +130,8 @@ struct engine {
     bool unanswered; /* do not answer the received message */
 
     bool answers_older_term;  /* the received message is of an older term, E14 */
-    uint64_t leader_heard_ms; /* of the last message of a leader of the present term, E15 */
+    uint64_t leader_heard_ms; /* receive time of the last leader's message of the present term,
+                                 E15 */
 };
 
 /* Ends the process on an impossible state. The caller sets the cluster time of `e` and fills `log`

@@ -81,7 +81,8 @@ bool memory_tier_is_for_log(const struct memory_tier *t, enum tier requested,
 bool memory_tier_is_counted(const struct command *command);
 uint64_t memory_tier_on_proposed(struct memory_tier *t, const struct command *command);
 void memory_tier_on_settled(struct memory_tier *t, uint64_t number);
-/* Before the next command is applied; and an event of the replicated state. */
+/* A command was applied to the replicated state; called before the next one is applied. And an
+ * event of that state. */
 void memory_tier_on_replicated(struct memory_tier *t, const struct command *command,
                                const struct result *result);
 void memory_tier_on_event(struct memory_tier *t, const struct event *event);

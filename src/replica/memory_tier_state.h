@@ -36,7 +36,7 @@ struct memory_tier {
     struct held_table renewals; /* of grants that are confirmed */
     struct held_table releases; /* of grants that are over */
     struct held *over;          /* grants that ended unconfirmed, for tier_settle_over */
-    uint64_t muted;             /* being revoked */
+    uint64_t muted;             /* the token being revoked */
     uint64_t attachments;       /* numbers assigned here */
     uint64_t wait_ms;           /* of the acquire that is being applied */
 };

@@ -1,4 +1,4 @@
-/* LEB128 numbers in the order of libraft's structs. */
+/* Encodes LEB128 numbers in the order of libraft's structs. */
 #include "replica/message.h"
 
 #include "base/codec.h"

@@ -37,9 +37,9 @@ struct plausible {
     int64_t line_ms; /* cluster time minus boot time */
     int64_t best_ms; /* the highest of the window */
     bool has_best;
-    uint64_t since_ms;
-    uint64_t window_ms;
-    uint64_t heard_ms; /* when a leader's time was last accepted */
+    uint64_t since_ms;  /* when the line began */
+    uint64_t window_ms; /* when the window began */
+    uint64_t heard_ms;  /* when a leader's time was last accepted */
 
     char refusal[PLAUSIBLE_TEXT];
 };

@@ -77,7 +77,7 @@ void replica_on_timer(struct replica *r, struct replica_time now);
 bool replica_receive(struct replica *r, uint64_t peer, struct slice message,
                      struct replica_time now);
 const char *replica_refusal(const struct replica *r);
-/* If the node led, the election timeout is cut (E22). */
+/* The process of that node has ended. If it led, the election timeout is cut (E22). */
 void replica_peer_ended(struct replica *r, uint64_t peer, struct replica_time now);
 void replica_written(struct replica *r, uint64_t last, struct replica_time now);
 /* A follower acknowledges first and applies later. If true, call replica_catch_up when the
@@ -96,7 +96,8 @@ void replica_set_snapshot_bytes(struct replica *r, uint64_t bytes);
 void replica_want_snapshot(struct replica *r, struct replica_time now);
 /* The replica owns `core`, restored from the requested snapshot. */
 void replica_snapshot_installed(struct replica *r, struct core *core, struct replica_time now);
-/* It cannot be fetched; the disk is unchanged. The replica continues with its log (E20). */
+/* The snapshot cannot be fetched; the disk is unchanged. The replica continues with its log
+ * (E20). */
 void replica_snapshot_abandoned(struct replica *r, struct replica_time now);
 
 /* Copies the command. HF_UNAVAILABLE: not the leader, or not serving yet. HF_BUSY: the open batch
@@ -113,8 +114,8 @@ bool replica_is_serving(const struct replica *r);
  * another node waits until it has applied as much; it gets the commit index without delay. */
 enum hf_error replica_barrier(struct replica *r, void *cookie, bool for_peer,
                               struct replica_time now);
-/* If batch.c allows it. Once per event-loop iteration, after everything that arrived was
- * submitted. */
+/* Closes the batch if batch.c allows it. Once per event-loop iteration, after everything that
+ * arrived was submitted. */
 void replica_flush(struct replica *r, struct replica_time now);
 /* Results were reported since the last replica_answers_left. Call that when the answers are
  * written, before the loop sleeps. It only makes batches larger, see batch.h. */

@@ -297,7 +297,7 @@ static void report_wait_ended(struct memory_tier *t, const struct held *h,
     t->options.on_event(t->options.ctx, &event);
 }
 
-/* To the waiting requests; drops the other events. */
+/* Reports to the waiting requests; drops the other events. */
 static void report_not_granted(struct memory_tier *t, struct held *h, enum tier_word word,
                                enum reason reason, struct slice holder, uint64_t holder_ms)
 {

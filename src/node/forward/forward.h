@@ -32,14 +32,14 @@ struct forward_options {
     void *ctx;
     struct replica_time (*now)(void *ctx);
     uint64_t (*boot_ms)(void *ctx); /* boot time in ms, cheaper, for timeouts; NULL: use `now` */
-    struct admission *admission;    /* NULL: no limit */
+    struct admission *admission;    /* NULL: no limit of the state */
     struct memory_tier *tier;       /* tier EFFICIENCY; NULL: none, its calls time out */
     const struct core *(*memory_core)(void *ctx); /* its state, or NULL; may be NULL without it */
     /* Of that tier, may be NULL without it: a node subscribes to events; an event was received. */
     void (*on_interest)(void *ctx, uint64_t peer, uint64_t link, uint8_t level);
     bool (*on_event)(void *ctx, uint64_t peer, struct slice body);
-    /* HF_OK, HF_MEMBERSHIP with a problem, HF_UNAVAILABLE (this node does not lead) or HF_BUSY (try
-     * again). */
+    /* Changes the members. HF_OK, HF_MEMBERSHIP with a problem, HF_UNAVAILABLE (this node does not
+     * lead) or HF_BUSY (try again). */
     enum hf_error (*change)(void *ctx, enum gateway_change change, uint64_t id, const char *address,
                             const char **problem);
 };
@@ -63,7 +63,8 @@ void forward_set_read_only(struct forward *f, bool read_only, bool alone);
 /* After a stall the sockets are read first (S1.5): the tier EFFICIENCY expires nothing and accepts
  * no command. */
 void forward_set_reading(struct forward *f, bool reading);
-/* For a leadership transfer, or a learner that catches up: the batch in flight is the last one. */
+/* For a leadership transfer, or a learner that catches up: nothing is submitted here, the batch in
+ * flight is the last one. */
 void forward_set_paused(struct forward *f, bool paused);
 
 /* From the replica. */
@@ -92,8 +93,8 @@ uint64_t forward_next_ms(const struct forward *f);
 uint32_t forward_outstanding(const struct forward *f);
 /* The highest epoch in an answer of a leader, or 0. Our own state may be behind it (S10.2). */
 uint64_t forward_epoch(const struct forward *f);
-/* Of the current leader, whose answers of the tier EFFICIENCY may be ahead of our applied state.
- * For display only. */
+/* Cluster time of the current leader, whose answers of the tier EFFICIENCY may be ahead of our
+ * applied state. For display only. */
 uint64_t forward_leader_ms(const struct forward *f);
 void forward_note_leader_ms(struct forward *f, uint64_t cluster_ms);
 

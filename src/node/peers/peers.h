@@ -55,7 +55,7 @@ struct peers_options {
     void (*note_store)(void *ctx, uint64_t node, struct id store);
     /* Of a proven member: its `stores` and `used_ids` may be new. May be NULL. */
     void (*on_introduced)(void *ctx, const struct peer_introduction *intro);
-    /* A node without this version is refused. May be NULL. */
+    /* A node that does not support this version is refused. May be NULL. */
     uint32_t (*state_version)(void *ctx);
     /* This node joins and has learned its cluster: make it durable. */
     void (*on_cluster)(void *ctx, struct id cluster, struct slice name);
@@ -86,8 +86,8 @@ bool peers_answer(struct peers *p, uint64_t id, uint64_t link, uint64_t number, 
 bool peers_notify(struct peers *p, uint64_t id, uint8_t status, struct slice body);
 uint64_t peers_link(const struct peers *p, uint64_t id);
 
-/* Of the link that this node dialled for its requests, or of the accepted one, whose requests it
- * answers. 0: none. */
+/* Protocol version of the link that this node dialled for its requests, or of the accepted one,
+ * whose requests it answers. 0: none. */
 uint32_t peers_protocol(const struct peers *p, uint64_t id, bool dialled);
 
 /* Whether a node is admitted; if not, why. Also for snapshot links. */
