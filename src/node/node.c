@@ -1,5 +1,4 @@
-/* Start and stop of a node. node_start.c opens its folder and its replica, node_parts.c the other
- * modules. node_turn.c runs the turns of the loop, node_duties.c the background work. */
+/* Start and stop of a node. */
 #include "node/node.h"
 
 #include <stdio.h>
@@ -9,7 +8,7 @@
 #include "storage/disk_posix.h"
 
 enum {
-    HAND_OVER_US = 2000000, /* the longest duration of each phase of a stop */
+    HAND_OVER_US = 2000000, /* longest duration of each phase */
     DRAIN_US = 3000000,
 };
 
@@ -26,8 +25,6 @@ void node_set_term(struct node *n, uint64_t term)
     }
 }
 
-/* ---- start ---- */
-
 static void on_first_done(struct gateway_call *call, enum hf_error error,
                           const struct result *result)
 {
@@ -37,8 +34,8 @@ static void on_first_done(struct gateway_call *call, enum hf_error error,
     n->first_done = true;
 }
 
-/* The clients that waited through the previous run of this node lost their connections. Detaches
- * their waiters (S7.3) before new clients can wait through this node. */
+/* The clients of the previous run lost their connections. Detaches their waiters (S7.3) before new
+ * clients can wait. */
 static void detach_earlier_life(struct node *n)
 {
     struct command gone;
@@ -48,7 +45,7 @@ static void detach_earlier_life(struct node *n)
     forward_submit_first(n->forward, &gone, &n->first);
 }
 
-/* If the Redis port is only the default and in use, the node starts without it. */
+/* Starts without the Redis port if that is only the default and in use. */
 static bool open_resp(struct node *n, char problem[NODE_PROBLEM])
 {
     const struct node_options *o = &n->options;
@@ -174,8 +171,6 @@ struct node *node_new(const struct node_options *options, char problem[NODE_PROB
     return n;
 }
 
-/* ---- stop ---- */
-
 static void enter(struct node *n, enum node_phase phase, uint64_t now_us)
 {
     n->phase = phase;
@@ -271,7 +266,7 @@ static void ignore_stopped(void *ctx)
     (void)ctx;
 }
 
-/* The start failed: closes everything. Nothing else uses the loop yet. */
+/* The start failed. Nothing else uses the loop yet. */
 static void abandon(struct node *n)
 {
     n->phase = NODE_CLOSING;

@@ -38,7 +38,7 @@ struct node_options {
     const struct journal *journal;
 
     uint64_t id;
-    const char *data; /* the folder */
+    const char *data;
     const char *cluster_name;
     struct node_member
         members[LIMIT_NODES]; /* of a new cluster, or of one to join; self included */
@@ -48,54 +48,54 @@ struct node_options {
 
     struct address client; /* listen addresses */
     struct address peer;
-    struct address resp;     /* for the Redis protocol */
-    bool resp_is_configured; /* configured explicitly: the node does not start without that port */
+    struct address resp;
+    bool resp_is_configured; /* then the node does not start without that port */
     bool resp_is_off;
     char client_advertised[PEER_ADDRESS_MAX + 1]; /* sent to other nodes; "": made of `client` */
 
     uint32_t election_ms;
     uint32_t heartbeat_ms;
-    uint32_t request_ms; /* a request that reaches no leader fails after this time */
+    uint32_t request_ms; /* a request that reaches no leader fails after this */
     uint32_t ttl_min_ms;
     uint64_t snapshot_bytes;          /* bytes of log that trigger a snapshot */
     uint64_t connection_bytes;        /* memory of all HTTP connections, see service/service.h */
     uint64_t state_max;               /* bytes of state (S12.14); 0: no limit */
     uint32_t segment_bytes;           /* 0: the default of storage */
     bool log_by_thread;               /* no direct writes, see node/log/logger.h */
-    uint32_t max_clients;             /* connections of all listeners for clients together */
+    uint32_t max_clients;             /* of all listeners together */
     uint32_t max_clients_per_address; /* 0: no such limit */
     enum tier resp_tier;
-    bool resp_del_refused;     /* see service/service.h */
+    bool resp_del_refused;
     const char *resp_password; /* "": none */
     bool has_redis;            /* behind the tier EFFICIENCY (S10.3) */
     struct redis_settings redis;
 
     void *ctx;
-    /* Pages of the client port outside the API, see service/service.h. May be NULL. */
+    /* Pages outside the API, see service/service.h. May be NULL. */
     bool (*page)(void *ctx, struct slice path, struct buffer *out, const char **content_type);
-    /* Called once, when a leader serves and this node answers requests. */
+    /* Called once, when a leader serves and this node answers. */
     void (*on_ready)(void *ctx, uint64_t leader);
     /* The disk failed: the process must end now. */
     void (*on_failed)(void *ctx, const char *text);
-    /* Everything is closed; call node_free next. */
+    /* Call node_free next. */
     void (*on_stopped)(void *ctx);
 };
 
 #define NODE_PROBLEM 640
-/* On failure: returns NULL, sets `problem`, and leaves no handle in the loop. */
+/* On failure returns NULL, sets `problem`, and leaves no handle in the loop. */
 struct node *node_new(const struct node_options *options, char problem[NODE_PROBLEM]);
-/* Transfers the leadership, lets clients finish, closes. on_stopped follows within seconds. */
+/* Transfers the leadership, lets clients finish. on_stopped follows within seconds. */
 void node_stop(struct node *n);
-/* Takes a snapshot now, or as soon as possible. */
+/* Now, or as soon as possible. */
 void node_take_snapshot(struct node *n);
-/* Call after on_stopped, when the loop is idle. Runs the loop to close the last handles. */
+/* After on_stopped, when the loop is idle. Runs the loop to close the last handles. */
 void node_free(struct node *n);
 
 uint16_t node_client_port(const struct node *n);
 uint16_t node_peer_port(const struct node *n);
 uint16_t node_resp_port(const struct node *n); /* 0: not served */
 
-/* Status and metrics of a node that serves. Counters count since its start. */
+/* Of a node that serves. Counters count since its start. */
 struct node_view {
     uint64_t node;
     struct id cluster;
@@ -114,9 +114,9 @@ struct node_view {
     uint64_t resp_connections, resp_accepted, resp_commands, resp_errors, resp_conflicts,
         resp_dropped, resp_scripts, resp_stopped;
     struct core_stats state;
-    struct core_stats memory; /* of the tier EFFICIENCY; zero if this node does not lead */
-    /* Bytes that count against the state limit; the limit that a leader applies (0: none);
-     * commands refused because of it. */
+    struct core_stats memory; /* tier EFFICIENCY; zero if this node does not lead */
+    /* Bytes that count against the limit; the limit that a leader applies (0: none); commands
+     * refused. */
     uint64_t state_bytes, state_max, state_refused;
     bool state_nearly_full;
     uint64_t counter, epoch;
@@ -127,7 +127,6 @@ void node_view(struct node *n, struct node_view *out);
 /* See service/gateway.h. */
 uint32_t node_members(struct node *n, struct gateway_member *out, uint32_t max);
 
-/* Whether the folder already contains the data of a node. */
 bool node_folder_is_used(const char *data);
 
 #endif

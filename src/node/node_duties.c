@@ -1,5 +1,4 @@
-/* Background work of a node: follows changes of leadership and members, declares nodes gone (S7.3),
- * drops old log. */
+/* Background work: follows leadership and members, declares nodes gone (S7.3), drops old log. */
 #include "node/node_state.h"
 
 #include <string.h>
@@ -8,10 +7,8 @@ enum {
     MAINTENANCE_US = 100000,
     GONE_MS = 1000, /* S7.3 */
     RETRY_TRANSFER_US = 5000000,
-    CLOSED_NOTE_US = 60000000, /* between two journal lines about closed connections */
+    CLOSED_NOTE_US = 60000000, /* between two journal lines */
 };
-
-/* ---- changes ---- */
 
 static void follow_members(struct node *n)
 {
@@ -65,9 +62,7 @@ void node_follow_change(struct node *n)
     note_leader(n, &status);
 }
 
-/* ---- periodic work ---- */
-
-/* Detaches the waiters of a node that is gone; once, until the node is reachable again. */
+/* Detaches the waiters of a node that is gone; once, until it is reachable again. */
 static void declare_gone(struct node *n, struct replica_time now)
 {
     if (!n->serving || now.boot_us - n->serving_us < GONE_MS * UINT64_C(1000)) {
@@ -103,7 +98,7 @@ static enum storage_status drop_log(void *ctx, struct problem *problem)
 
 static void on_dropped(void *ctx, enum storage_status status, const struct problem *problem)
 {
-    (void)status; /* the logger reports failures itself; after a full disk this is tried again */
+    (void)status; /* the logger reports failures; after a full disk this is tried again */
     (void)problem;
     struct node *n = ctx;
     n->dropping = false;
@@ -119,7 +114,7 @@ static void drop_old_log(struct node *n)
     }
 }
 
-/* A leader with a full disk transfers the leadership to a node that can write. */
+/* Transfers the leadership to a node that can write. */
 static void hand_over_if_full(struct node *n, struct replica_time now)
 {
     if (n->disk_full && n->serving && n->absence_count > 0 && now.boot_us >= n->retry_transfer_us) {

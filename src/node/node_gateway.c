@@ -82,7 +82,7 @@ static void fill_status(void *ctx, struct gateway_status *out)
     node_redis_status(n, out);
 }
 
-/* Fills the buffer with one system call. uv_random makes one for every 16 ids. */
+/* One system call. uv_random makes one for every 16 ids. */
 static void draw(struct node *n)
 {
     size_t got = 0;

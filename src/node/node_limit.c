@@ -1,8 +1,7 @@
-/* The limit of the state (S12.14) on a running node: the smallest limit of all members, and what is
- * logged near it. replica/admission.c decides which commands are refused. */
+/* The limit of the state (S12.14): the smallest of all members, and log lines near it. */
 #include "node/node_state.h"
 
-/* Between two journal lines about refused commands. */
+/* Between two journal lines. */
 enum { REFUSED_NOTE_US = 60000000 };
 
 uint64_t node_state_bytes(struct node *n)
@@ -10,7 +9,7 @@ uint64_t node_state_bytes(struct node *n)
     return admission_bytes(replica_core(n->replica), node_memory_core(n));
 }
 
-/* Ignores a member that sent no limit since this node started, or whose version has none. */
+/* Ignores a member that sent none since this node started. */
 static uint64_t smallest_limit(struct node *n)
 {
     uint64_t smallest = n->self.state_max;
@@ -62,7 +61,7 @@ static void note_refused(struct node *n, uint64_t bytes, struct replica_time now
 void node_step_limit(struct node *n, struct replica_time now)
 {
     n->admission.max = smallest_limit(n);
-    n->admission.space = 0; /* recounted at the next command: some commands bypass the count */
+    n->admission.space = 0; /* recounted at the next command: some bypass the count */
     uint64_t bytes = node_state_bytes(n);
     note_fill(n, bytes);
     note_refused(n, bytes, now);

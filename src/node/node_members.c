@@ -1,17 +1,16 @@
-/* Changes of members and leadership transfers, on the leader. The replica has the rules of
- * membership. A transfer needs a moment without a batch in flight (S12.7), so submission is paused
- * until it is done.
+/* Changes of members and leadership transfers, on the leader. A transfer needs a moment without a
+ * batch in flight (S12.7), so submission is paused.
  *
- * A leader neither demotes nor removes itself (E16). It transfers the leadership first and answers
- * HF_UNAVAILABLE; the sender keeps the change and sends it to the next leader (forward.h). */
+ * A leader does not demote or remove itself (E16). It transfers the leadership first and answers
+ * HF_UNAVAILABLE; the sender sends the change to the next leader (forward.h). */
 #include "node/node_state.h"
 
 #include <stdio.h>
 
 enum {
     TRANSFER_US = 1000000,
-    FAILED_US = 2000000, /* after a failed transfer, changes that need one are refused this long */
-    NEW_US = 1000000, /* a new leader waits at most this long for the first answers of all voters */
+    FAILED_US = 2000000, /* after a failed transfer, changes that need one are refused */
+    NEW_US = 1000000, /* a new leader waits at most so long for the first answers of all voters */
 };
 
 static const struct {
@@ -83,7 +82,7 @@ static bool is_another_voter_reachable(struct node *n)
     return false;
 }
 
-/* HF_UNAVAILABLE: this node transfers the leadership, and the next leader makes the change. */
+/* HF_UNAVAILABLE: the next leader makes the change. */
 static enum hf_error transfer_first(struct node *n, const char **problem)
 {
     if (transfer_problem(n, 0) != NULL) {
@@ -104,8 +103,8 @@ static enum hf_error transfer_first(struct node *n, const char **problem)
     return HF_UNAVAILABLE;
 }
 
-/* A new leader has acknowledgements of its own entry from a majority only. It cannot tell whether
- * another voter has the current members until that voter answers, too. */
+/* A new leader has acknowledgements of its own entry from a majority only. Whether another voter
+ * has the current members is unknown until it answers. */
 static bool awaits_first_answers(struct node *n, uint64_t but)
 {
     if (n->serving && node_now(n).boot_us >= n->serving_us + NEW_US) {
@@ -192,8 +191,8 @@ void node_transfer(struct node *n, uint64_t to)
     forward_set_paused(n->forward, true);
 }
 
-/* The voter that can take over now, 0: none yet. The engine sends TimeoutNow only once, and a voter
- * ignores it unless it has the whole log. */
+/* The voter that can take over now, 0: none yet. The engine sends TimeoutNow once, and a voter
+ * without the whole log ignores it. */
 static uint64_t ready_successor(struct node *n, const struct replica_status *status)
 {
     uint32_t count = replica_members(n->replica, n->member_scratch, LIMIT_NODES);
@@ -214,7 +213,7 @@ static enum hf_error try_transfer(struct node *n, const struct replica_status *s
                                   struct replica_time now, const char **problem)
 {
     if (n->transfer_begun && status->leader == n->options.id) {
-        n->transfer_begun = false; /* the engine's transfer timed out, and this node leads again */
+        n->transfer_begun = false; /* the transfer timed out, and this node leads again */
     }
     /* Not while a membership change is uncommitted: only some voters may have it (E13). */
     bool may_begin = !n->transfer_begun && !status->members_change;

@@ -1,8 +1,5 @@
-/* Opens the modules around the replica (log thread, snapshots, peers, forwarding), and routes their
- * callbacks. */
+/* Opens the modules around the replica, and routes their callbacks. */
 #include "node/node_state.h"
-
-/* ---- from the log thread, the snapshot child and the fetch ---- */
 
 static void on_written(void *ctx, uint64_t last)
 {
@@ -65,8 +62,6 @@ void node_on_abandoned(void *ctx)
     replica_snapshot_abandoned(n->replica, node_now(n));
 }
 
-/* ---- from the peers ---- */
-
 static const char *on_message(void *ctx, uint64_t peer, struct slice message)
 {
     struct node *n = ctx;
@@ -120,8 +115,6 @@ static void on_snapshot_link(void *ctx, struct peer_link *link)
     struct node *n = ctx;
     snapshot_send(&n->send, link);
 }
-
-/* ---- opening them ---- */
 
 static struct replica_time now_of(void *ctx)
 {

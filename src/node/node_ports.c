@@ -1,4 +1,4 @@
-/* The callbacks of the replica (replica/ports.h): disk, peers, snapshots, results and events. */
+/* The callbacks of the replica (replica/ports.h). */
 #include "node/node_state.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ static void take_snapshot(void *ctx, const struct core *core, const struct repli
 static void fetch_snapshot(void *ctx, uint64_t peer, const struct replica_snapshot *about)
 {
     struct node *n = ctx;
-    n->cancel_child = true; /* done in the next turn: do not call the replica from here */
+    n->cancel_child = true; /* in the next turn: do not call the replica from here */
     snapshot_fetch_start(n->fetch, peer, about);
 }
 
@@ -67,7 +67,7 @@ static void on_barrier(void *ctx, void *cookie, bool reached)
     forward_on_barrier(n->forward, cookie, reached);
 }
 
-/* Journal events for operators. Only the leader logs them: every node applies the same events. */
+/* Only the leader logs them: every node applies the same events. */
 static const char *const lock_words[EVENT_COUNT] = {
     [EVENT_GRANTED] = "lock_acquired",
     [EVENT_RELEASED] = "lock_released",

@@ -1,9 +1,9 @@
 /* Lets a learner catch up under load, on the leader.
  *
- * A member is promoted only if it has acknowledged everything that is committed (E5). A leader that
- * commits without the learner, above all an only voter, is ahead of it by a round trip at every
- * moment of constant load. So for a learner that answers and is only a little behind, submission is
- * paused, and the sender keeps the change and sends it again (forward.h).
+ * A promoted member has acknowledged everything that is committed (E5). Under constant load a
+ * leader that commits without the learner is ahead of it by a round trip. So submission is paused
+ * for a learner that answers and is a little behind, and the sender sends the change again
+ * (forward.h).
  *
  *      promote, small lag ─▶ paused ──match index = commit index, sent again──▶ changed, resumed
  *                              ├─ leadership ended, or a transfer began ─▶ resumed
@@ -11,14 +11,13 @@
 #include "node/node_state.h"
 
 enum {
-    /* Entries that the learner may be behind. A leader with 1,000 batches a second is ahead of a
-     * healthy learner by this many at a round trip of 64 ms. A learner with a larger lag is still
-     * catching up, and a pause would rarely be enough. */
+    /* Entries. A leader with 1,000 batches a second is ahead of a healthy learner by so many at a
+     * round trip of 64 ms. With a larger lag a pause would rarely be enough. */
     LAG_MAX = 64,
-    /* The longest pause: the entries and their acknowledgement need a round trip, a sender on
-     * another node sends the change again after 20 ms and another half of one. */
+    /* Entries and acknowledgement need a round trip; another node sends the change again after 20
+     * ms and half of one. */
     PAUSE_US = 250000,
-    /* After a pause in which the learner did not catch up, clients are not stopped for this long. */
+    /* After a pause in which the learner did not catch up, no other one begins for this long. */
     REST_US = 5000000,
 };
 
@@ -33,7 +32,7 @@ static bool is_learner(struct node *n, uint64_t id)
     return false;
 }
 
-/* How many committed entries the member has not acknowledged. UINT64_MAX: it has not answered this
+/* Committed entries that the member has not acknowledged. UINT64_MAX: it has not answered this
  * leader. */
 static uint64_t lag_of(const struct node *n, uint64_t id, const struct replica_status *status)
 {

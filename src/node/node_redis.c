@@ -1,10 +1,8 @@
-/* An external Redis (redis/tier.h) as the backend of the tier EFFICIENCY (replica/tier_backend.h):
- * translates between the two interfaces. */
+/* An external Redis (redis/tier.h) as the backend of the tier EFFICIENCY
+ * (replica/tier_backend.h). */
 #include <stdio.h>
 
 #include "node/node_state.h"
-
-/* ---- from the tier ---- */
 
 static enum tier_word word_of(enum redis_word word)
 {
@@ -61,8 +59,6 @@ static bool release(void *ctx, uint64_t token)
     return redis_tier_release(n->redis, token);
 }
 
-/* ---- from Redis ---- */
-
 static uint64_t now_ms(void *ctx)
 {
     return node_now(ctx).boot_us / 1000;
@@ -98,8 +94,6 @@ static void on_lost(void *ctx, uint64_t token, struct id lease, const char *why)
     (void)why; /* already logged */
     memory_tier_lose(n->tier, lease);
 }
-
-/* ---- open and close ---- */
 
 void node_open_redis(struct node *n)
 {
@@ -147,7 +141,7 @@ void node_close_redis(struct node *n)
     }
 }
 
-/* Copies untrusted text of the other end as one line of ASCII. */
+/* Untrusted text becomes one line of ASCII. */
 static void copy_problem(const char *from, char to[128])
 {
     snprintf(to, 128, "%s", from);

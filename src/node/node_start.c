@@ -1,4 +1,4 @@
-/* Start of a node: its folder, its identity (S12.1), and the replica from what is on disk. */
+/* Start of a node: its folder, its identity (S12.1), and the replica. */
 #include "node/node_state.h"
 
 #include <stdio.h>
@@ -34,8 +34,6 @@ static void describe(struct node *n, const struct problem *wrong, char problem[N
 {
     snprintf(problem, NODE_PROBLEM, "%s: %s", n->options.data, wrong->text);
 }
-
-/* ---- the folder ---- */
 
 static bool may_begin(struct node *n, char problem[NODE_PROBLEM])
 {
@@ -107,10 +105,8 @@ bool node_open_store(struct node *n, char problem[NODE_PROBLEM])
     return state->bootstrapped || n->options.join || node_bootstrap(n, problem);
 }
 
-/* ---- a new cluster ---- */
-
-/* Every first member derives the same cluster id from the common settings. A single first member
- * draws a random one. */
+/* Every first member derives the same id from the common settings. A single one draws a random
+ * id. */
 static bool choose_cluster(struct node *n, struct slice entry, struct id *out,
                            char problem[NODE_PROBLEM])
 {
@@ -178,7 +174,6 @@ bool node_bootstrap(struct node *n, char problem[NODE_PROBLEM])
     return true;
 }
 
-/* A node that joins learns its cluster from the first member that it reaches. */
 void node_on_cluster(void *ctx, struct id cluster, struct slice name)
 {
     (void)name;
@@ -194,10 +189,7 @@ void node_on_cluster(void *ctx, struct id cluster, struct slice name)
     n->changed = true;
 }
 
-/* ---- the replica ---- */
-
-/* Reads the log for the start of the replica. The log thread already runs, and may create the next
- * segment concurrently. */
+/* The log thread already runs, and may create the next segment concurrently. */
 static bool next_entry(void *ctx, struct replica_entry *out)
 {
     const struct log_entry *entry = log_stream_next(ctx);

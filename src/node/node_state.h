@@ -1,4 +1,4 @@
-/* The node in memory, and the functions that its files share. Private to node*.c. */
+/* The node in memory. Private to node*.c. */
 #ifndef HOLDFAST_NODE_NODE_STATE_H
 #define HOLDFAST_NODE_NODE_STATE_H
 
@@ -20,7 +20,7 @@
 #include "service/service.h"
 
 enum node_phase {
-    NODE_STARTING, /* a node that joins waits for its cluster id */
+    NODE_STARTING, /* a joining node waits for its cluster id */
     NODE_RUNNING,
     NODE_HANDING_OVER,
     NODE_DRAINING,
@@ -28,30 +28,29 @@ enum node_phase {
     NODE_STOPPED
 };
 
-/* Whether the leader has already declared a member gone. */
 struct node_absence {
     uint64_t id;
     bool declared;
 };
 
-/* A pause of submission in which a learner catches up; node_promote.c. */
+/* A pause in which a learner catches up; node_promote.c. */
 struct node_promotion {
     uint64_t id;            /* the learner; 0: no pause */
     uint64_t until_us;      /* boot time of its end */
-    uint64_t not_before_us; /* no pause begins before this boot time */
+    uint64_t not_before_us; /* boot time; no earlier pause */
 };
 
-/* An iteration over the sessions, for the streams of a node that is gone; node_streams.c. */
+/* An iteration over the sessions, for the streams of a gone node; node_streams.c. */
 struct node_stream_walk {
     uint64_t node;   /* 0: none */
-    uint64_t last;   /* stream number: later streams are not affected */
+    uint64_t last;   /* later streams are not affected */
     uint64_t cursor; /* of view_sessions */
 };
 
-/* The events of the tier EFFICIENCY that another node subscribed to. */
+/* A node's subscription to events of the tier EFFICIENCY. */
 struct node_interest {
     uint64_t peer;
-    uint64_t link; /* the link of that subscription, which ends with the link */
+    uint64_t link; /* the subscription ends with this link */
     enum service_wants level;
 };
 
@@ -63,13 +62,12 @@ struct node {
     uint64_t started_us;
     uint64_t phase_us; /* boot time when the phase began */
 
-    /* The folder. */
     struct disk *disk;
     struct store store;
     bool store_open;
     struct known_stores known;
-    struct known_stores met;             /* stores of non-members; see node_note_store */
-    uint64_t committed_ids[LIMIT_NODES]; /* the members of the last committed configuration */
+    struct known_stores met;             /* of non-members; see node_note_store */
+    uint64_t committed_ids[LIMIT_NODES]; /* of the last committed configuration */
     uint32_t committed_count;
     struct peer_self self;
     char address_text[ADDRESS_TEXT]; /* of our peer port, as in the configuration */
@@ -86,32 +84,31 @@ struct node {
     struct client_listener *http;
     struct client_listener *resp; /* NULL: not served */
 
-    /* Client connections of all listeners; node_clients.c. */
+    /* node_clients.c */
     struct client_table *clients;
     struct refusals *refusals;
     struct descriptor_use descriptors;
-    uint64_t limits_logged_us; /* boot time before which each of these is not logged again */
+    uint64_t limits_logged_us; /* boot time before which each is not logged again */
     uint64_t refused_logged_us;
     uint64_t paused_logged_us;
-    uint64_t refused_logged; /* counts that are already logged */
+    uint64_t refused_logged; /* already logged */
     uint64_t evicted_logged;
 
-    /* The tier EFFICIENCY: the leader's side, then the followers'; node_tier.c. */
+    /* Leader's side, then followers'; node_tier.c. */
     struct memory_tier *tier;
     struct redis_tier *redis; /* its backend; NULL: none */
     uint64_t tier_term;
     struct node_interest interests[LIMIT_NODES];
     uint32_t interest_count;
-    uint64_t interest_leader; /* the leader that has our interest_level; 0: none */
+    uint64_t interest_leader; /* has our interest_level; 0: none */
     enum service_wants interest_level;
 
-    /* The limit of the state (S12.14); node_limit.c. */
+    /* node_limit.c */
     struct admission admission;
-    bool state_warned;        /* it is nearly full, and that is logged */
-    uint64_t state_refused;   /* refusals that are logged */
+    bool state_warned;        /* nearly full, and logged */
+    uint64_t state_refused;   /* logged refusals */
     uint64_t state_refuse_us; /* boot time before which no more are logged */
 
-    /* Time. */
     int timer_fd;
     uv_poll_t timer;
     uint64_t timer_us; /* when it fires */
@@ -134,7 +131,7 @@ struct node {
     bool dropping;
     bool cancel_child; /* the leader sends a snapshot: cancel our own */
     bool disk_full;
-    bool transferring;   /* a transfer of the leadership is requested */
+    bool transferring;
     bool transfer_begun; /* the engine has started it */
     uint64_t transfer_to;
     uint64_t transfer_until_us;
@@ -147,11 +144,11 @@ struct node {
     uint32_t absence_count;
     struct node_stream_walk stream_walks[LIMIT_NODES];
 
-    uint8_t random[4096]; /* for future ids, read in one call */
+    uint8_t random[4096]; /* for future ids */
     uint32_t random_left;
     struct replica_member member_scratch[LIMIT_NODES];
     char member_text[LIMIT_NODES][ADDRESS_TEXT];
-    char member_problem[160]; /* why a change was refused */
+    char member_problem[160];
 };
 
 static inline unsigned long long ull(uint64_t n)
@@ -164,12 +161,10 @@ static inline unsigned long long ull(uint64_t n)
 bool node_start_serving(struct node *n, char problem[NODE_PROBLEM]);
 void node_step_stop(struct node *n, struct replica_time now);
 void node_fail(struct node *n, const char *text);
-/* Sets the term that every line of the journal contains. */
 void node_set_term(struct node *n, uint64_t term);
 
 /* node_turn.c */
 struct replica_time node_now(const struct node *n);
-/* After a stall the sockets are read before anything expires (S1.5). See stall_is_late. */
 bool node_is_late(const struct node *n, struct replica_time now);
 uint64_t node_boot_us(void);
 uint64_t node_awake_ms(struct node *n);
@@ -184,17 +179,15 @@ void node_on_fetched(void *ctx, struct core *core, uint64_t bytes);
 void node_on_abandoned(void *ctx);
 void node_on_disk_failed(void *ctx, const char *text);
 
-/* node_clients.c: the limits of client connections. */
+/* node_clients.c */
 bool node_open_clients(struct node *n, char problem[NODE_PROBLEM]);
 void node_close_clients(struct node *n);
-/* The limit of incoming peer connections. */
 uint32_t node_peer_connections(const struct node *n);
 void node_step_clients(struct node *n, struct replica_time now);
 void node_on_accept_paused(void *ctx, int error);
 
-/* node_limit.c: the limit of the state. */
+/* node_limit.c */
 void node_step_limit(struct node *n, struct replica_time now);
-/* Bytes that count against the limit. */
 uint64_t node_state_bytes(struct node *n);
 
 /* node_start.c */
@@ -204,29 +197,28 @@ bool node_bootstrap(struct node *n, char problem[NODE_PROBLEM]);
 bool node_start_replica(struct node *n, char problem[NODE_PROBLEM]);
 void node_on_cluster(void *ctx, struct id cluster, struct slice name);
 
-/* node_stores.c: which nodes are admitted (S12.10), and their store ids (S12.1). */
+/* node_stores.c */
 void node_publish_stores(struct node *n);
 bool node_admits(void *ctx, uint64_t id, char sentence[PEER_SENTENCE_MAX]);
 enum peer_store node_find_store(void *ctx, uint64_t id, struct id store);
 void node_note_store(void *ctx, uint64_t id, struct id store);
 void node_on_introduced(void *ctx, const struct peer_introduction *intro);
-/* The members may have changed. */
 void node_follow_stores(struct node *n);
 
-/* node_ports.c: the callbacks of the replica. */
+/* node_ports.c */
 struct replica_ports node_ports(struct node *n);
 
 void node_note_event(struct node *n, const struct event *e);
 
-/* node_redis.c: the Redis backend of the tier EFFICIENCY. */
+/* node_redis.c */
 void node_open_redis(struct node *n);
 void node_close_redis(struct node *n);
 void node_redis_status(const struct node *n, struct gateway_status *out);
 
-/* node_tier.c: the tier EFFICIENCY. */
+/* node_tier.c */
 void node_open_tier(struct node *n);
 struct tier_time node_tier_now(void *ctx);
-/* Call when the leadership may have changed; also from inside the replica. */
+/* When the leadership may have changed; also from inside the replica. */
 void node_follow_tier(struct node *n);
 void node_tier_members(struct node *n);
 void node_on_interest(void *ctx, uint64_t peer, uint64_t link, uint8_t level);
@@ -237,36 +229,36 @@ uint64_t node_tier_next_us(struct node *n);
 void node_tier_gone(struct node *n, const struct command *gone, struct replica_time now);
 const struct core *node_memory_core(void *ctx);
 
-/* node_gateway.c: the callbacks of the service. */
+/* node_gateway.c */
 struct gateway node_gateway(struct node *n);
 bool node_is_serving(const struct node *n);
 
-/* node_members.c: changes of members and leadership transfers. */
+/* node_members.c */
 enum hf_error node_change_member(void *ctx, enum gateway_change change, uint64_t id,
                                  const char *address, const char **problem);
-/* Transfers the leadership to `to`, 0: to the best voter. Nothing new is submitted here until the
- * transfer is done or has failed. */
+/* Transfers the leadership to `to`, 0: to the best voter. Nothing new is submitted here until that
+ * is done or has failed. */
 void node_transfer(struct node *n, uint64_t to);
 void node_step_transfer(struct node *n, struct replica_time now);
 
-/* node_promote.c: pauses submission so that a learner can catch up and be promoted. */
+/* node_promote.c */
 /* Whether the promotion of `id` waits for the end of a pause, which it may begin. */
 bool node_promote_pauses(struct node *n, uint64_t id, const struct replica_status *status);
 void node_promote_end(struct node *n);
 void node_step_promote(struct node *n, struct replica_time now);
-/* When the pause ends; UINT64_MAX: there is none. */
+/* UINT64_MAX: no pause. */
 uint64_t node_promote_next_us(const struct node *n);
 
-/* node_snapshots.c: snapshots that clients request. */
+/* node_snapshots.c */
 void node_snapshot_open(void *ctx, struct gateway_snapshot_call *call);
 bool node_snapshot_read(void *ctx, struct gateway_snapshot_call *call, uint64_t offset, void *to,
                         size_t len);
 void node_snapshot_close(void *ctx, struct gateway_snapshot_call *call);
 void node_step_snapshots(struct node *n, struct replica_time now);
 
-/* node_duties.c: background work. */
+/* node_duties.c */
 void node_follow_change(struct node *n);
-/* node_streams.c: the leader applied `node_gone`; node_step_streams does one step of the rest. */
+/* node_streams.c */
 void node_streams_gone(struct node *n, uint32_t node);
 void node_step_streams(struct node *n, struct replica_time now);
 void node_maintain(struct node *n, struct replica_time now);

@@ -1,15 +1,13 @@
 /* Streams of sessions whose node is gone (S4.6).
  *
- * The node that carries a stream reports its end, unless that node has ended or is unreachable.
- * Then the leader reports it. Each `node_gone` that the leader applies, proposed by itself (S7.3)
- * or by a restarted node, starts an iteration over the sessions. It reports the streams that the
- * node carried up to then as broken, by their numbers. A resumed stream has a later number and is
- * not affected. A node that was declared gone by mistake receives the event, and opens its streams
- * again (service/request/session_stream.c). */
+ * The node that carries a stream reports its end. If that node has ended or is unreachable, the
+ * leader does: each `node_gone` that the leader applies starts an iteration over the sessions. It
+ * reports the node's streams up to then as broken, by their numbers; a resumed stream has a later
+ * one. A node that was declared gone by mistake opens its streams again. */
 #include "core/view.h"
 #include "node/node_state.h"
 
-enum { STREAMS_A_STEP = 1000 }; /* sessions examined in one step, approximately */
+enum { STREAMS_A_STEP = 1000 }; /* sessions in one step, approximately */
 
 void node_streams_gone(struct node *n, uint32_t node)
 {
@@ -25,7 +23,7 @@ void node_streams_gone(struct node *n, uint32_t node)
         }
     }
     if (walk == NULL) {
-        return; /* more nodes than a cluster has: none of them is a member */
+        return; /* more than a cluster has: none is a member */
     }
     *walk =
         (struct node_stream_walk){.node = node, .last = core_attachments(replica_core(n->replica))};
@@ -54,8 +52,7 @@ static void visit_session(void *ctx, const struct session_view *session)
         replica_submit(visit->n->replica, &down, forward_no_cookie(), visit->now) != HF_OK;
 }
 
-/* One page. A page that was not done to its end is done again: reporting an end twice is
- * harmless. */
+/* An incomplete page is done again: reporting an end twice is harmless. */
 static void step(struct node *n, struct node_stream_walk *walk, struct replica_time now)
 {
     struct visit visit = {.n = n, .walk = walk, .now = now};

@@ -1,14 +1,12 @@
-/* The tier EFFICIENCY in a running node (replica/memory_tier.h): it starts and stops with the
- * leadership, and the leader sends its events to the nodes with waiting clients.
+/* The tier EFFICIENCY in a running node (replica/memory_tier.h): starts and stops with the
+ * leadership, and sends events to the nodes with waiting clients.
  *
- * Events use the connection that carries the other node's requests, as answers with number 0. So no
- * event overtakes the answer that it belongs to. When that connection breaks, the other node
- * queries the state of all its waiting clients again (S7), and repeats its subscription. */
+ * Events use the connection of the other node's requests, as answers with number 0: no event
+ * overtakes its answer. When that connection breaks, the other node queries the state of its
+ * waiting clients again (S7), and repeats its subscription. */
 #include "node/forward/event_codec.h"
 #include "node/forward/forward_state.h"
 #include "node/node_state.h"
-
-/* ---- from the tier ---- */
 
 static const struct core *replicated(void *ctx)
 {
@@ -91,8 +89,6 @@ void node_open_tier(struct node *n)
     node_open_redis(n);
 }
 
-/* ---- leadership ---- */
-
 void node_follow_tier(struct node *n)
 {
     struct replica_status status;
@@ -108,10 +104,7 @@ void node_follow_tier(struct node *n)
     }
 }
 
-/* ---- interest ---- */
-
-/* Every member may have waiting clients and gets their events. A node subscribes to other
- * events. */
+/* Every member gets the events of its waiting clients, and subscribes to others. */
 void node_tier_members(struct node *n)
 {
     struct node_interest old[LIMIT_NODES];
@@ -164,7 +157,7 @@ void node_tier_link(struct node *n, uint64_t peer, bool is_up)
     }
 }
 
-/* Sends this node's subscription to the leader; again after a new leader or a new connection. */
+/* Again after a new leader or a new connection. */
 static void send_interest(struct node *n)
 {
     enum service_wants wants = service_wants(n->service);
@@ -179,8 +172,6 @@ static void send_interest(struct node *n)
         n->interest_level = wants;
     }
 }
-
-/* ---- time ---- */
 
 void node_step_tier(struct node *n, struct replica_time now)
 {

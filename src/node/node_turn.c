@@ -1,4 +1,4 @@
-/* One turn of the loop of a node, its clocks and its timer. */
+/* One turn of the loop, its clocks and its timer. */
 #include <stdio.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -7,11 +7,9 @@
 #include "node/node_state.h"
 
 #define TIMER_UNSET UINT64_MAX
-/* A timer that fires at most this early is not set again. The deadline of an open batch moves with
- * every request, and setting a timer costs more than one spurious wake-up. */
+/* A timer that fires at most this early is not set again: that costs more than a spurious wake-up,
+ * and the deadline of a batch moves with every request. */
 #define TIMER_EARLY_US 1000
-
-/* ---- clocks ---- */
 
 static uint64_t clock_us(clockid_t clock)
 {
@@ -43,7 +41,7 @@ static void on_timer(uv_poll_t *timer, int status, int events)
     n->timer_us = TIMER_UNSET;
 }
 
-/* A timerfd, since timers of libuv count milliseconds and a batch waits 200 µs. */
+/* A timerfd: timers of libuv count milliseconds, and a batch waits 200 µs. */
 static void set_timer(struct node *n, uint64_t due_us)
 {
     if (due_us >= n->timer_us && due_us - n->timer_us <= TIMER_EARLY_US) {
@@ -72,8 +70,8 @@ static bool is_watched(const struct node *n)
     return n->net.client_connections > 0 || forward_outstanding(n->forward) > 0;
 }
 
-/* Does work that was delayed until the output of this turn, including the acknowledgement to the
- * leader, was sent. True: clients of this node may need its results, so the loop runs again. */
+/* Work delayed until all output, with the acknowledgement to the leader, was sent. True: clients
+ * may need its results, so the loop runs again. */
 static bool catch_up(struct node *n)
 {
     if (!replica_may_catch_up(n->replica)) {
@@ -83,8 +81,8 @@ static bool catch_up(struct node *n)
     return n->changed || is_watched(n);
 }
 
-/* Boot time, read once per turn: every request would otherwise read the clock several times for its
- * timeouts. Time stamps (S1.1) read the clock themselves. */
+/* Boot time, read once per turn: each request needs it several times. Time stamps (S1.1) read the
+ * clock themselves. */
 uint64_t node_awake_ms(struct node *n)
 {
     if (n->awake_ms == 0) {
@@ -102,7 +100,7 @@ void node_on_sleep(void *ctx)
     }
     uint64_t due = n->maintenance_us;
     if (n->replica != NULL) {
-        logger_begin(n->logger); /* the disk writes while committed entries are applied */
+        logger_begin(n->logger); /* the disk writes while entries are applied */
         if (replica_is_answering(n->replica)) {
             replica_answers_left(n->replica, node_now(n));
         }
@@ -133,8 +131,6 @@ bool node_open_timer(struct node *n, char problem[NODE_PROBLEM])
     return true;
 }
 
-/* ---- turns ---- */
-
 static void awake(uv_idle_t *handle)
 {
     (void)handle; /* while it is active the loop does not sleep */
@@ -145,8 +141,7 @@ bool node_is_late(const struct node *n, struct replica_time now)
     return stall_is_late(&n->stall, now.boot_us);
 }
 
-/* S1.5: after a stall the sockets are read before a batch may be sealed. Keep-alives that arrived
- * during the stall must not expire because of it. */
+/* S1.5: the sockets are read before a batch may be sealed. Keep-alives in them must not expire. */
 static bool is_reading_first(struct node *n, struct replica_time now)
 {
     uint64_t pause_us = now.boot_us - n->stall.turn_us;
@@ -162,7 +157,6 @@ static bool is_reading_first(struct node *n, struct replica_time now)
     return reading;
 }
 
-/* A node that joins starts to serve when it has its cluster id. */
 static void start_if_known(struct node *n)
 {
     char problem[NODE_PROBLEM];
@@ -194,10 +188,10 @@ void node_on_turn(void *ctx)
     bool reading = is_reading_first(n, now);
     forward_set_reading(n->forward, reading);
     if (!reading && service_has_transactions(n->service)) {
-        /* Transactions read the applied state, so they must be first in a batch. */
+        /* They read the applied state, so they are first in a batch. */
         service_transact(n->service);
     }
-    forward_run(n->forward); /* all that was read is in the open batch before a timer closes it */
+    forward_run(n->forward); /* before a timer closes the batch */
     if (!reading && now.boot_us >= replica_next_us(n->replica)) {
         replica_on_timer(n->replica, now);
     }

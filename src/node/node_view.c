@@ -1,4 +1,4 @@
-/* Status of a running node, for its page and its metrics. Read-only. */
+/* Status of a running node, for its page and metrics. */
 #include "node/node_state.h"
 
 static void view_replica(struct node *n, struct node_view *out)

@@ -1,6 +1,6 @@
-/* A state that no node runs: read from the folder of a stopped node or from a snapshot file, and
- * made into the folder of the first member of a new cluster (S3.3). Used by `holdfast recover` and
- * `holdfast snapshot`.
+/* A state that no node runs: read from the folder of a stopped node or a snapshot file, and made
+ * into the folder of the first member of a new cluster (S3.3), for `holdfast recover` and `holdfast
+ * snapshot`.
  *
  *      folder of a stopped node ─┐
  *                                ├─▶ offline_state ──offline_make──▶ folder of a new cluster
@@ -26,7 +26,7 @@ struct offline_state {
     uint64_t node;           /* 0: read from a snapshot file */
     uint64_t snapshot_index; /* 0: no snapshot */
     uint64_t snapshot_bytes;
-    uint64_t index; /* of the last entry; all entries up to it are applied */
+    uint64_t index; /* of the last entry; all up to it are applied */
     uint64_t term;  /* of that entry */
     uint64_t known_term;
     uint64_t members_index;
@@ -34,7 +34,7 @@ struct offline_state {
     struct offline_member members[LIMIT_NODES];
     struct core *core;
 
-    /* The folder, which stays locked until offline_close. */
+    /* Locked until offline_close. */
     struct disk *disk;
     struct store store;
     bool store_open;
@@ -42,22 +42,20 @@ struct offline_state {
 
 #define OFFLINE_PROBLEM 640
 
-/* Reads the folder of a stopped node: the snapshot, and every entry of its log, also those not
- * known to be committed. An acknowledged entry may be among them, and no other node can confirm it.
- * Opens the folder like the start of a node: makes the log's tail durable, changes nothing else.
- * False, with a problem: another process uses it, it belongs to another node, it contains no node,
- * or it is damaged. */
+/* Reads the snapshot and the whole log: an entry not known to be committed may be acknowledged, and
+ * no other node can confirm it. Opens the folder like the start of a node: makes the log's tail
+ * durable, changes nothing else. False, with a problem: another process uses it, it belongs to
+ * another node, it contains no node, or it is damaged. */
 bool offline_read_folder(struct offline_state *state, const char *path, uint64_t node,
                          char problem[OFFLINE_PROBLEM]);
-/* Reads and checks a snapshot file of any name. */
 bool offline_read_file(struct offline_state *state, const char *path,
                        char problem[OFFLINE_PROBLEM]);
-/* Also call it for a state that could not be read. */
+/* Also for a state that could not be read. */
 void offline_close(struct offline_state *state);
 
 struct offline_new {
-    const char *path;    /* of the new folder, which must be missing or empty */
-    uint64_t node;       /* id of the only member */
+    const char *path;    /* must be missing or empty */
+    uint64_t node;       /* the only member */
     const char *address; /* of its peer port */
     struct slice actor;  /* for the audit record */
     struct slice reason;
@@ -65,10 +63,10 @@ struct offline_new {
 };
 
 /* Changes the state as S3.3 requires, and writes it durably as the folder of a cluster of one, with
- * new cluster and store ids. Sets `*cluster` to the new id. On failure removes what it wrote. */
+ * new cluster and store ids; `*cluster` is the first. On failure removes what it wrote. */
 bool offline_make(struct offline_state *state, const struct offline_new *options,
                   struct id *cluster, char problem[OFFLINE_PROBLEM]);
-/* Removes the result of offline_make: the files directly in the folder, and the folder. */
+/* The files directly in the folder, and the folder. */
 void offline_remove(const char *path);
 
 #endif

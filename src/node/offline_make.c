@@ -1,5 +1,5 @@
-/* Makes the folder of a new cluster from a state (S3.3), in the order that storage/store.h
- * requires. `bootstrapped` is written last, so that an incomplete folder never starts as a node. */
+/* Makes the folder of a new cluster from a state (S3.3), in the order of storage/store.h.
+ * `bootstrapped` is written last: an incomplete folder never starts as a node. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>

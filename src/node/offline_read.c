@@ -1,4 +1,4 @@
-/* Reads a state offline: the same steps as at the start of a node, without a replica. */
+/* Reads a state like the start of a node, without a replica. */
 #include "node/offline.h"
 
 #include <stdio.h>
@@ -12,8 +12,6 @@
 #include "storage/disk_posix.h"
 
 #define READ_PIECE (8u << 20)
-
-/* ---- members ---- */
 
 static void add_member(void *ctx, const struct replica_member *member)
 {
@@ -37,8 +35,6 @@ static enum storage_status set_members(struct offline_state *state, uint64_t ind
     }
     return STORAGE_OK;
 }
-
-/* ---- a folder ---- */
 
 static enum storage_status load_snapshot(struct offline_state *state,
                                          const struct core_options *options, struct problem *wrong)
@@ -143,8 +139,6 @@ bool offline_read_folder(struct offline_state *state, const char *path, uint64_t
     offline_close(state);
     return describe(path, &wrong, problem);
 }
-
-/* ---- a file ---- */
 
 static enum storage_status read_file(struct offline_state *state, const char *name,
                                      struct problem *wrong)

@@ -5,13 +5,13 @@
 #include "core/effect.h"
 #include "core/view.h"
 
-/* Upper bounds for the sizes of the objects of core/objects.h, with their share of tables and heap.
- * A test compares them with what commands really add. */
+/* Upper bounds, with their share of tables and heap. A test compares them with what commands really
+ * add. */
 enum {
     SESSION_BYTES = 256, /* also a private one, or a waiter */
-    REQUEST_BYTES = 256, /* the answer that is kept while the request waits or holds */
+    REQUEST_BYTES = 256, /* the answer kept while the request waits or holds */
     NAME_BYTES = 448,    /* lock, its extra, grant, its detail, or a place in a queue */
-    BLOB_BYTES = 144,    /* metadata or a value, without its own length */
+    BLOB_BYTES = 144,    /* metadata or value, without its own length */
     COUNTER_BYTES = 128,
     MARK_BYTES = 128,
 };
@@ -79,9 +79,6 @@ uint64_t admission_adds(const struct command *command)
     }
 }
 
-/* ---- what adds nothing to the state as it is ---- */
-
-/* The holder acquires it again. */
 static bool holds_already(const struct core *core, const struct command *command)
 {
     hf_assert(command->type == COMMAND_ACQUIRE);
@@ -102,7 +99,7 @@ static bool proclaims_no_more(const struct core *core, const struct command *com
            lock.first.value.len >= command->proclaim.value.len;
 }
 
-/* The counter exists, or the value is not longer than the present value of the key. */
+/* The counter exists, or the value is not longer than the key's present one. */
 static bool effect_fits(const struct core *core, uint32_t tenant, const struct effect *effect)
 {
     struct key_view key;
@@ -158,8 +155,6 @@ static bool passes(const struct core *core, const struct command *command)
 {
     return core != NULL && (core_knows(core, command) || fits_in_place(core, command));
 }
-
-/* ---- the decision ---- */
 
 uint64_t admission_bytes(const struct core *replicated, const struct core *memory)
 {

@@ -1,11 +1,8 @@
-/* Batches after they are closed: those in flight, their waiting requests, and applying committed
- * entries. */
+/* Batches in flight, their waiting requests, and applying committed entries. */
 #include <stdio.h>
 
 #include "base/panic.h"
 #include "replica/internal.h"
-
-/* Cookies. */
 
 void cookies_add(const struct replica *r, struct cookies *c, void *cookie)
 {
@@ -70,8 +67,6 @@ void flight_fail(struct replica *r, uint32_t i, enum replica_outcome outcome)
     flight_drop(r, i);
 }
 
-/* Applying. */
-
 static void on_result(void *ctx, uint32_t number, const struct command *command,
                       const struct result *result)
 {
@@ -81,8 +76,7 @@ static void on_result(void *ctx, uint32_t number, const struct command *command,
         void *cookie = r->applying->commands.at[number];
         if (cookie != NULL) {
             bool is_answered = result->outcome != OUTCOME_QUEUED;    /* else an event answers it */
-            if (is_answered && command->type != COMMAND_KEEPALIVE) { /* keep-alives follow a
-                                                                        timer */
+            if (is_answered && command->type != COMMAND_KEEPALIVE) { /* those follow a timer */
                 return_predictor_note_answer(&r->predictor, client_hash_of_command(command));
             }
             r->options.ports.on_result(r->options.ports.ctx, cookie, REPLICA_DONE, command, result);
@@ -102,9 +96,9 @@ void flights_lost_up_to(struct replica *r, uint64_t index)
     }
 }
 
-/* Returns the batch that was submitted for this index and is the committed entry, or NULL. The
- * other batches of this index were not done, because another entry is committed there. An entry's
- * removal from our own log would not prove that: another node may have it and be elected. */
+/* The batch that was submitted for this index and is the committed entry, or NULL. Others of this
+ * index were not done. An entry's removal from our own log would not prove that: another node may
+ * have it and be elected. */
 static struct flight *flight_of(struct replica *r, uint64_t index, uint64_t term)
 {
     for (uint32_t i = 0; i < r->flight_count;) {
@@ -175,8 +169,8 @@ void remember_members(struct replica *r, uint64_t index, struct slice members)
     r->members_index = index;
 }
 
-/* An entry of `term` is committed and applied. No log has an entry of an earlier term behind it, so
- * the batches of earlier terms that are still in flight were not done. */
+/* An entry of `term` is applied. No log has an entry of an earlier term behind it, so the batches
+ * of earlier terms in flight were not done. */
 static void flights_fail_before(struct replica *r, uint64_t term)
 {
     while (r->flight_count > 0) {

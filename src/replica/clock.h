@@ -1,11 +1,9 @@
-/* Cluster time (S1). While a node leads, its clock runs on CLOCK_BOOTTIME, starting at the highest
- * time that it had received. Otherwise the clock is the highest time received in entries and in
- * messages of leaders. So time never goes back, and a change of leader loses at most the time
- * without a leader.
+/* Cluster time (S1). While a node leads, its clock runs on CLOCK_BOOTTIME from the highest time
+ * that it had received. Otherwise it is the highest time received in entries and in messages of
+ * leaders. So time never goes back, and a change of leader loses at most the time without a leader.
  *
- * A received time belongs to a term, and only the times of the latest term count. A partitioned
- * leader goes on counting while its successor, whose clock is behind by the time without a leader,
- * grants leases. Adopting the old leader's time later would shorten those leases (decision
+ * Only times of the latest term count. A partitioned leader goes on counting while its successor,
+ * whose clock is behind, grants leases. The old leader's time would shorten them (decision
  * 0010). */
 #ifndef HOLDFAST_REPLICA_CLOCK_H
 #define HOLDFAST_REPLICA_CLOCK_H
@@ -32,7 +30,7 @@ static inline uint64_t clock_now_ms(const struct cluster_clock *c, uint64_t boot
     return c->base_ms + (boot_us > c->base_us ? (boot_us - c->base_us) / 1000 : 0);
 }
 
-/* `term` is the term of the entry, or of the leader that sent the message. */
+/* `term`: of the entry, or of the leader that sent the message. */
 static inline void clock_hear(struct cluster_clock *c, uint64_t term, uint64_t ms)
 {
     if (term > c->heard_term || (term == c->heard_term && ms > c->heard_ms)) {
@@ -41,8 +39,8 @@ static inline void clock_hear(struct cluster_clock *c, uint64_t term, uint64_t m
     }
 }
 
-/* `log_ms` is the highest timestamp in the log (S1.3). It may be above the received time: this node
- * may have written a batch before it received a later term, and its election kept that batch. */
+/* `log_ms`: the highest timestamp in the log (S1.3). It may be above the received time: this node
+ * may have written a batch before it received a later term. */
 static inline void clock_start(struct cluster_clock *c, uint64_t term, uint64_t log_ms,
                                uint64_t boot_us)
 {

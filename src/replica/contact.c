@@ -1,4 +1,4 @@
-/* The answers that a leader received, see contact.h. */
+/* See contact.h. */
 #include "replica/contact.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ void contact_note(struct contact *c, uint64_t peer, uint64_t at_us)
         i++;
     }
     if (i == LIMIT_NODES) {
-        return; /* more peers than there can be members: not counted */
+        return; /* more than there can be members: not counted */
     }
     if (i == c->count) {
         c->count++;
@@ -56,7 +56,7 @@ uint64_t contact_heard_us(const struct contact *c, uint64_t id)
     return 0;
 }
 
-/* The send time of the message that the peer last answered; 0: none in this leadership. */
+/* Send time of the last answered message; 0: none in this leadership. */
 static uint64_t last_us(const struct contact *c, uint64_t id)
 {
     for (uint32_t i = 0; i < c->count; i++) {

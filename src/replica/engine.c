@@ -1,13 +1,13 @@
-/* libraft, driven by raft_step. The rules are in engine.h. */
+/* libraft, driven by raft_step, by the rules in engine.h. */
 #include "replica/engine.h"
 
 #include "base/panic.h"
 #include "replica/message.h"
 
-/* Reported to peers as capacity for entries; this node itself stops when the disk is full. */
+/* Reported to peers; this node stops when the disk is full. */
 #define CAPACITY UINT16_MAX
 
-/* A leader announces its snapshot again after this many election timeouts: about 2 s. */
+/* Election timeouts after which a leader announces its snapshot again: about 2 s. */
 #define INSTALL_TIMEOUTS 7
 
 static void own_members(const struct memory *memory, struct replica_snapshot *s, struct slice from)
@@ -45,8 +45,6 @@ bool engine_entry(struct engine *e, uint64_t index, struct replica_entry *out)
     return true;
 }
 
-/* Executing what a step requests. */
-
 static void queue_write(struct engine *e, uint64_t first, uint64_t last)
 {
     hf_assert(first > e->reported && first <= last);
@@ -75,8 +73,7 @@ static void take_entries(struct engine *e, const struct raft_update *u)
     hf_assert(count > 0 && !e->installing);
     hf_assert(first >= e->log.first && first <= entries_last(&e->log) + 1);
     entries_truncate(&e->log, first, e->write_number);
-    if (e->reported >= first) { /* these entries are replaced; their successors are reported
-                                   again */
+    if (e->reported >= first) { /* replaced; their successors are reported again */
         e->reported = first - 1;
     }
     for (unsigned i = 0; i < count; i++) {
@@ -97,7 +94,7 @@ static void take_entries(struct engine *e, const struct raft_update *u)
     }
 }
 
-/* Keeps the log until the snapshot is durable: engine_snapshot_abandoned returns to it. */
+/* Keeps the log for engine_snapshot_abandoned until the snapshot is durable. */
 static void take_snapshot(struct engine *e, struct raft_update *u)
 {
     struct raft_snapshot_metadata *m = &u->snapshot.metadata;
@@ -120,8 +117,8 @@ static void take_snapshot(struct engine *e, struct raft_update *u)
     e->ports->fetch_snapshot(e->ports->ctx, e->install_from, &e->coming);
 }
 
-/* E21. During an install libraft raises the commit index to the snapshot's, although that snapshot
- * may not arrive. */
+/* E21. During an install libraft raises the commit index to the snapshot's, which may not
+ * arrive. */
 static void keep_commit_index(struct engine *e)
 {
     if (e->installing || e->raft.commit_index < e->committed) {
@@ -170,8 +167,6 @@ void engine_must_step(struct engine *e, struct raft_event *event, uint64_t now_m
     }
 }
 
-/* Start and end. */
-
 static bool is_only_voter(const struct raft_configuration *conf, uint64_t id)
 {
     bool votes = false;
@@ -184,8 +179,8 @@ static bool is_only_voter(const struct raft_configuration *conf, uint64_t id)
     return votes && voters == 1;
 }
 
-/* One entry for RAFT_START: libraft keeps the term, and reads only the bytes of a membership entry.
- * Those are a copy, which the caller frees. */
+/* libraft keeps the term, and reads only membership entries. Their bytes are a copy, which the
+ * caller frees. */
 static struct raft_entry start_entry(struct engine *e, uint64_t index)
 {
     const struct entry_slot *s = entries_at(&e->log, index);
@@ -203,8 +198,7 @@ static struct raft_entry start_entry(struct engine *e, uint64_t index)
     return entry;
 }
 
-/* Whether RAFT_START will put members into force with this node as their only voter: those of the
- * last membership entry, or else of the snapshot. */
+/* Whether this node is the only voter in the last membership entry, or else in the snapshot. */
 static bool starts_as_only_voter(const struct engine *e, const struct raft_event *event)
 {
     struct raft_configuration conf;
@@ -226,7 +220,6 @@ static bool starts_as_only_voter(const struct engine *e, const struct raft_event
     return result;
 }
 
-/* Starts libraft with the snapshot and the log of the engine. */
 static int start_raft(struct engine *e, uint64_t term, uint64_t vote, uint64_t now_ms)
 {
     hf_assert(!e->installing && e->coming.index == 0);
@@ -269,7 +262,7 @@ static bool init_raft(struct engine *e, uint32_t seed)
     if (raft_init(&e->raft, NULL, NULL, options->id, options->address) != 0) {
         return false;
     }
-    /* libraft's default tracer formats several lines for every step and usually drops them. */
+    /* libraft's default tracer formats several lines a step. */
     e->raft.tracer = NULL;
     raft_seed(&e->raft, seed);
     raft_set_pre_vote(&e->raft, true);
@@ -329,8 +322,6 @@ void engine_close(struct engine *e)
     }
 }
 
-/* Completions. */
-
 void engine_written(struct engine *e, uint64_t last, uint64_t now_ms)
 {
     hf_assert(e->write_count > 0 && e->writes[0].last == last);
@@ -352,7 +343,7 @@ void engine_written(struct engine *e, uint64_t last, uint64_t now_ms)
     e->may_tell = true;
 }
 
-/* Whether libraft makes this follower the leader of its present term when the timer fires. */
+/* Whether the timer makes this follower the leader of its present term. */
 static bool would_elect_itself(const struct engine *e)
 {
     return raft_state((struct raft *)(uintptr_t)&e->raft) == RAFT_FOLLOWER && !e->installing &&
@@ -387,9 +378,8 @@ void engine_peer_ended(struct engine *e, uint64_t peer, uint64_t now_ms)
         return;
     }
     e->leader_heard_ms = 0;
-    /* Moves the timer back instead of cutting the timeout: a cut timeout would stay until the next
-     * election and apply to the next leader too. libraft's random part of the timeout is used as
-     * ours. */
+    /* Moves the timer back: a cut timeout would apply to the next leader too. libraft's random part
+     * of the timeout is used as ours. */
     uint64_t timeout = r->follower_state.randomized_election_timeout;
     uint64_t at_ms = now_ms + (timeout - r->election_timeout) / PARTS;
     if (at_ms > timeout && at_ms - timeout < r->election_timer_start) {
@@ -437,8 +427,6 @@ enum hf_error engine_transfer(struct engine *e, uint64_t to, uint64_t now_ms)
     event.transfer.server_id = to;
     return engine_step(e, &event, now_ms) == 0 ? HF_OK : HF_UNAVAILABLE;
 }
-
-/* Snapshots. */
 
 void engine_snapshot_taken(struct engine *e, uint32_t trailing, uint64_t now_ms)
 {
@@ -488,18 +476,16 @@ static uint64_t last_on_disk(const struct engine *e)
     return last;
 }
 
-/* A follower may commit and apply entries that are not on its own disk yet. They must not leave the
- * log. */
+/* Committed, applied entries that are not on our disk must not leave the log. */
 bool engine_may_abandon_snapshot(const struct engine *e)
 {
     return e->installing && last_on_disk(e) >= e->committed;
 }
 
-/* libraft has no event for a snapshot that does not arrive: it has already replaced its view of the
- * log. So libraft is restarted with the log that is on disk (E20), because it takes all of that log
- * as stored. Neither the snapshot nor an entry whose write is in flight was acknowledged, so no
- * acknowledgement is revoked. Such a write is not reported when it ends (take_snapshot), and the
- * write that replaces it follows it to the disk. */
+/* libraft has no event for a snapshot that does not arrive, and has already replaced its view of
+ * the log. So it is restarted with the log on disk (E20), all of which it takes as stored. Neither
+ * the snapshot nor an entry whose write is in flight was acknowledged. Such a write is not reported
+ * when it ends (take_snapshot), and the write that replaces it follows it to the disk. */
 void engine_snapshot_abandoned(struct engine *e, uint64_t now_ms)
 {
     hf_assert(engine_may_abandon_snapshot(e));

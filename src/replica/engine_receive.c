@@ -1,5 +1,4 @@
-/* Messages from peers. Each is checked, and if needed changed or dropped, before libraft gets it.
- * The rules are in engine.h. */
+/* Messages from peers: checked, changed or dropped before libraft gets them (engine.h). */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -33,8 +32,6 @@ static void give(struct engine *e, struct raft_message *message, uint64_t now_ms
     }
 }
 
-/* ---- from a leader ---- */
-
 /* E21: libraft would overwrite its own leader's state. */
 static void refuse_second_leader(const struct engine *e, const struct raft_message *m)
 {
@@ -50,8 +47,7 @@ static void refuse_second_leader(const struct engine *e, const struct raft_messa
     hf_panic(__FILE__, __LINE__, text);
 }
 
-/* E17: changes an AppendEntries of the present leader that begins below our snapshot to begin at
- * it. The leader has what the snapshot covers, because all of it is committed. */
+/* E17. The leader has what the snapshot covers: all of it is committed. */
 static void begin_at_snapshot(const struct engine *e, struct message_in *in)
 {
     struct raft_append_entries *a = &in->message.append_entries;
@@ -72,7 +68,7 @@ static void begin_at_snapshot(const struct engine *e, struct message_in *in)
     }
 }
 
-/* Passes entries [from, to) of a received AppendEntries to libraft, in a block of their own. */
+/* Passes entries [from, to) to libraft, in a block of their own. */
 static void receive_part(struct engine *e, const struct raft_message *whole, unsigned from,
                          unsigned to, uint64_t now_ms)
 {
@@ -104,8 +100,7 @@ static void receive_part(struct engine *e, const struct raft_message *whole, uns
     raft_free(entries);
 }
 
-/* E12: libraft is about to get a membership entry at `index`, and the one before it is not
- * committed here yet. It is committed, or its successor would not exist (E5). */
+/* E12: the membership entry before `index` is not committed here. By E5 it is committed. */
 static void settle_earlier_change(struct engine *e, const struct raft_append_entries *a,
                                   unsigned from, uint64_t now_ms)
 {
@@ -117,7 +112,7 @@ static void settle_earlier_change(struct engine *e, const struct raft_append_ent
     struct replica_entry entry;
     if (earlier == 0 || earlier > before || e->installing || s == NULL || s->term != before_term ||
         a->term < raft_current_term(&e->raft)) {
-        return; /* there is none, or the message is refused or replaces it */
+        return; /* none, or the message is refused or replaces it */
     }
     if (engine_entry(e, earlier, &entry) && entry.type == RAFT_CHANGE) {
         engine_configuration(e, earlier, entry.bytes, now_ms);
@@ -165,7 +160,7 @@ static void receive_append(struct engine *e, struct message_in *in, uint64_t now
     e->unanswered = in->is_unanswered; /* E11 */
     give(e, &in->message, now_ms);
     e->unanswered = false;
-    raft_free(in->entries); /* the batch is in the log, or libraft freed it */
+    raft_free(in->entries); /* in the log, or freed by libraft */
 }
 
 static void receive_snapshot(struct engine *e, struct message_in *in, uint64_t now_ms)
@@ -174,8 +169,8 @@ static void receive_snapshot(struct engine *e, struct message_in *in, uint64_t n
     if (!e->installing) {
         e->install_from = in->message.server_id;
     }
-    /* A repeated snapshot message only resets libraft's election timer. libraft does not take over
-     * its contents: this node still owns them. */
+    /* A repeated message only resets libraft's election timer; this node still owns its
+     * contents. */
     bool ours = e->installing && s->term >= raft_current_term(&e->raft);
     give(e, &in->message, now_ms);
     if (ours) {
@@ -191,8 +186,8 @@ static void receive_from_leader(struct engine *e, struct message_in *in, uint64_
     e->answers_older_term = leader_term(&in->message) < raft_current_term(&e->raft); /* E14 */
     if (!e->answers_older_term) {
         e->leader_heard_ms = now_ms;
-        e->cluster_ms = in->cluster_ms; /* the answer carries the time of the message that it
-                                           answers (S10.1) */
+        e->cluster_ms = in->cluster_ms; /* the answer carries the time of the answered message
+                                           (S10.1) */
     }
     if (in->message.type == RAFT_APPEND_ENTRIES) {
         receive_append(e, in, now_ms);
@@ -201,8 +196,6 @@ static void receive_from_leader(struct engine *e, struct message_in *in, uint64_
     }
     e->answers_older_term = false;
 }
-
-/* ---- elections ---- */
 
 static struct raft_server *own_server(struct engine *e)
 {
@@ -215,7 +208,7 @@ static struct raft_server *own_server(struct engine *e)
     return NULL;
 }
 
-/* A follower that does not campaign keeps its last leader, and refuses its vote because of it. */
+/* A follower that does not campaign keeps its last leader, and refuses its vote. */
 static void forget_absent_leader(struct engine *e, uint64_t candidate, uint64_t now_ms)
 {
     struct raft *r = &e->raft;
@@ -229,7 +222,7 @@ static void forget_absent_leader(struct engine *e, uint64_t candidate, uint64_t 
     r->follower_state.current_leader.address = NULL;
 }
 
-/* E15: a candidate counts only the voters of its own configuration. */
+/* E15 */
 static void receive_vote_request(struct engine *e, struct raft_message *m, uint64_t now_ms)
 {
     struct raft_server *self = own_server(e);
@@ -244,8 +237,7 @@ static void receive_vote_request(struct engine *e, struct raft_message *m, uint6
     }
 }
 
-/* E18: libraft reads the candidate fields in any state, and counts a pre-vote that was granted for
- * an earlier term. */
+/* E18 */
 static bool may_take_vote_result(struct engine *e, const struct raft_request_vote_result *result)
 {
     enum raft_state state = raft_state(&e->raft);
@@ -256,16 +248,14 @@ static bool may_take_vote_result(struct engine *e, const struct raft_request_vot
     return state == RAFT_CANDIDATE && e->raft.candidate_state.in_pre_vote && is_expected;
 }
 
-/* E14, from a follower of a version without that rule: libraft would cut the index to our last one
- * and count it. */
+/* E14, from a follower without that rule: libraft would cut the index to our last one and count
+ * it. */
 static bool is_garbage(const struct engine *e, uint64_t peer,
                        const struct raft_append_entries_result *result)
 {
     return engine_is_leader(e) && result->term == raft_current_term(&e->raft) &&
            result->rejected == 0 && !engine_may_acknowledge(e, peer, result->last_log_index);
 }
-
-/* ---- all of them ---- */
 
 static void receive(struct engine *e, struct message_in *in, uint64_t now_ms)
 {

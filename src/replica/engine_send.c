@@ -1,9 +1,9 @@
 /* What the engine sends: its messages as bytes, long ones in pieces (E10), and the commit index to
- * followers that would otherwise not get it soon (E11), which libraft does not send.
+ * followers that would not get it soon (E11).
  *
- * For that the engine records what was sent to each follower in this term. libraft keeps the same
- * data privately. The copy here follows from public data: libraft pipelines to a follower after its
- * match index rose, and probes it again once an older entry is sent again. */
+ * For that the engine records what was sent to each follower in this term, which libraft keeps
+ * privately: libraft pipelines to a follower after its match index rose, and probes it once an
+ * older entry is sent again. */
 #include "base/panic.h"
 #include "replica/engine.h"
 #include "replica/message.h"
@@ -43,7 +43,7 @@ static uint64_t lower(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* 0 when it is not known. */
+/* 0: not known. */
 static uint64_t term_of(const struct engine *e, uint64_t index)
 {
     const struct entry_slot *s = entries_at(&e->log, index);
@@ -75,9 +75,7 @@ static bool send_plain(struct engine *e, const struct raft_message *m, struct sl
     return send_bytes(e, m->server_id, bytes, len);
 }
 
-/* ---- entries ---- */
-
-/* How many entries after `prev`, of at most `count`, make one message; at least one. */
+/* How many of `count` entries after `prev` make one message; at least one. */
 static unsigned piece_of(const struct engine *e, uint64_t prev, unsigned count)
 {
     uint64_t bytes = 0;
@@ -115,8 +113,7 @@ static bool is_voter(const struct raft_configuration *conf, uint64_t id)
     return false;
 }
 
-/* E23: cuts a message to a voter that an uncommitted change demotes to the entries before that
- * change. False: nothing can be sent to it now. */
+/* E23: cuts the message to the entries before the change. False: nothing can be sent now. */
 static bool withhold_demotion(const struct engine *e, struct raft_message *m)
 {
     struct raft_append_entries *a = &m->append_entries;
@@ -136,10 +133,8 @@ static bool withhold_demotion(const struct engine *e, struct raft_message *m)
     return a->prev_log_term != 0;
 }
 
-/* E10: in pipeline mode libraft assumes that every message it requested is delivered. Send all of
- * them; split a large one into several AppendEntries. In probe mode libraft assumes nothing and
- * requests the same entries with every heartbeat. The first piece is enough to get an answer, after
- * which libraft pipelines. */
+/* E10: in pipeline mode libraft assumes that every message is delivered: send all. In probe mode it
+ * requests the same entries with every heartbeat: the first piece is enough for an answer. */
 static void send_append(struct engine *e, const struct raft_message *whole)
 {
     struct engine_peer *p = peer_of(e, whole->server_id);
@@ -165,11 +160,8 @@ static void send_append(struct engine *e, const struct raft_message *whole)
     } while (left > 0 && !p->probed);
 }
 
-/* ---- the commit index ---- */
-
-/* E11: an AppendEntries without entries at an index that the follower has acknowledged. The
- * follower cannot refuse it for missing entries. libraft did not request it and gains nothing from
- * an answer, so it is of a kind that is not answered. */
+/* E11: an AppendEntries without entries at an index that the follower has acknowledged, and so
+ * cannot refuse. An answer would tell libraft nothing, so this kind is not answered. */
 static void tell_commit(struct engine *e, struct engine_peer *p, uint64_t index)
 {
     hf_assert(index > p->sent_commit && index <= raft_commit_index(&e->raft));
@@ -179,8 +171,7 @@ static void tell_commit(struct engine *e, struct engine_peer *p, uint64_t index)
     m.append_entries.prev_log_term = term_of(e, index);
     m.append_entries.leader_commit = index;
     if (m.append_entries.prev_log_term == 0) {
-        return; /* the entry is no longer in our log: the follower has had that commit index for
-                   long */
+        return; /* no longer in our log: the follower has had that commit index for long */
     }
     size_t len = 0;
     void *bytes = message_encode_commit(&m, e->cluster_ms, &len);
@@ -209,11 +200,9 @@ void engine_tell_commit(struct engine *e)
     }
 }
 
-/* ---- what was sent ---- */
-
-/* A follower acknowledges only entries that are in our log. This node created each entry of its own
- * term and sent it to the follower. An entry of an earlier term is not above our last entry at the
- * election, and the first message to each member begins at our last entry. See docs/ENGINE.md. */
+/* This node created each entry of its own term and sent it to the follower. An entry of an earlier
+ * term is not above our last entry at the election, and the first message to each member begins
+ * there. See docs/ENGINE.md. */
 bool engine_may_acknowledge(const struct engine *e, uint64_t peer, uint64_t index)
 {
     for (uint32_t i = 0; i < e->peer_count && e->peers_term == raft_current_term(&e->raft); i++) {
@@ -223,8 +212,6 @@ bool engine_may_acknowledge(const struct engine *e, uint64_t peer, uint64_t inde
     }
     return index <= entries_last(&e->log); /* nothing was sent to it yet */
 }
-
-/* ---- all of them ---- */
 
 void engine_send(struct engine *e, const struct raft_message *ordered)
 {
@@ -256,7 +243,7 @@ void engine_send(struct engine *e, const struct raft_message *ordered)
             return;
         }
         hf_assert(e->snapshot.members.len > 0 && e->snapshot.term != 0);
-        m.install_snapshot.last_index = e->snapshot.index; /* the newest one, whichever libraft
+        m.install_snapshot.last_index = e->snapshot.index; /* the newest, whichever libraft
                                                               requested */
         m.install_snapshot.last_term = e->snapshot.term;
         m.install_snapshot.conf_index = e->snapshot.members_index;

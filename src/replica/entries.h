@@ -1,5 +1,5 @@
-/* The log in memory: term, type and length of every entry in the log, and the bytes of the newest
- * entries, which applying and up-to-date followers need. Older bytes are read from disk. */
+/* The log in memory: term, type and length of every entry, and the bytes of the newest, for
+ * applying and up-to-date followers. Older bytes are on disk. */
 #ifndef HOLDFAST_REPLICA_ENTRIES_H
 #define HOLDFAST_REPLICA_ENTRIES_H
 
@@ -15,7 +15,7 @@ struct entry_slot {
 struct entry_garbage {
     uint8_t *bytes;
     uint32_t len;
-    uint64_t until; /* the number of the last write that may still read it */
+    uint64_t until; /* number of the last write that may still read it */
 };
 
 struct entries {
@@ -24,9 +24,9 @@ struct entries {
     uint32_t count;
     uint32_t head;
     uint32_t capacity;
-    struct entry_slot *slots; /* a ring buffer */
-    uint64_t bytes;           /* held in memory */
-    uint64_t in_memory_from;  /* entries below this have no bytes here */
+    struct entry_slot *slots;
+    uint64_t bytes;
+    uint64_t in_memory_from; /* entries below this have no bytes here */
     uint64_t limit_bytes;
     struct entry_garbage *garbage; /* replaced while their write was in flight */
     uint32_t garbage_count;
@@ -42,17 +42,14 @@ static inline uint64_t entries_last(const struct entries *e)
     return e->first + e->count - 1; /* first - 1 when there are none */
 }
 
-/* NULL when the log does not have it. */
+/* NULL: the log does not have it. */
 struct entry_slot *entries_at(const struct entries *e, uint64_t index);
 
-/* Copies one entry to the end. */
+/* Copies the entry. */
 void entries_append(struct entries *e, const struct replica_entry *entry);
-/* Removes all entries from `index` on. Bytes that a write up to number `writing` may read are kept
- * until it is done. */
+/* From `index` on. Bytes that a write up to number `writing` may read are kept until it is done. */
 void entries_truncate(struct entries *e, uint64_t index, uint64_t writing);
-/* The writes up to `number` are done. */
 void entries_written(struct entries *e, uint64_t number);
-/* Removes all below `index`. */
 void entries_drop_before(struct entries *e, uint64_t index);
 /* Removes all entries; the log restarts at `first`. */
 void entries_reset(struct entries *e, uint64_t first, uint64_t writing);

@@ -1,4 +1,4 @@
-/* The state of the replica, private to the files of replica/. */
+/* The state of the replica, private to replica/. */
 #ifndef HOLDFAST_REPLICA_INTERNAL_H
 #define HOLDFAST_REPLICA_INTERNAL_H
 
@@ -13,16 +13,15 @@
 #define BATCH_BYTES (1u << 20)
 #define BATCH_COMMANDS 16384u
 
-/* The cookies of a batch in the order of its commands, or those of the reads that wait for it. */
+/* In the order of the commands of a batch, or of the reads that wait for it. */
 struct cookies {
     void **at;
     uint32_t count;
     uint32_t capacity;
 };
 
-/* A batch that was submitted and is not yet applied or replaced. There is at most one of the
- * present term; others are left from earlier terms in which this node led. Those are reported
- * before this node serves again. */
+/* Submitted and not yet applied or replaced. At most one is of the present term; those of earlier
+ * terms are reported before this node serves again. */
 struct flight {
     uint64_t index;
     uint64_t term;
@@ -45,47 +44,47 @@ struct replica {
     struct cookies commands;
     struct cookies barriers;
     uint32_t lazy;
-    uint64_t lazy_us; /* how long the lazy commands may wait */
+    uint64_t lazy_us; /* the longest wait of the lazy commands */
     uint64_t first_us;
     bool for_peer;
 
     struct flight flights[MAX_FLIGHTS]; /* oldest first */
     uint32_t flight_count;
     struct return_predictor predictor;
-    uint32_t expected; /* clients that will probably send a request soon, see batch.h */
+    uint32_t expected; /* see batch.h */
     uint64_t answered_us;
     uint64_t heard_us;
-    bool answering; /* answers were reported that are not written to their sockets yet */
+    bool answering; /* reported answers are not written to their sockets yet */
 
     struct contact contact;
-    bool leading;        /* this replica has acted on becoming leader */
+    bool leading;        /* has acted on becoming leader */
     bool serving;        /* has applied its `lead` (S1.3) */
-    uint64_t lead_index; /* of that entry, 0 while it is not submitted */
+    uint64_t lead_index; /* of that entry; 0: not submitted */
     uint64_t known_leader;
     uint64_t applied;
     uint64_t log_bytes; /* since the last snapshot */
     uint64_t last_tick_us;
-    uint64_t upgrade_us; /* the next upgrade is not proposed before this time */
+    uint64_t upgrade_us; /* no upgrade is proposed before this time */
     uint64_t
         send_commit_us; /* when the commit index is sent to followers (E11); UINT64_MAX: no need */
     bool peer_waits;    /* ... and a follower waits for it */
-    bool taking;        /* a snapshot is being written */
-    bool abandons;      /* the install ends as soon as what is committed is on disk */
-    bool may_defer_apply; /* in this call: applying may be deferred, see replica.c */
-    uint64_t apply_us;    /* deferred until then; UINT64_MAX: nothing is deferred */
+    bool taking;
+    bool abandons;        /* the install ends when all committed entries are on disk */
+    bool may_defer_apply; /* in this call: applying may be deferred */
+    uint64_t apply_us;    /* deferred until then; UINT64_MAX: nothing is */
     bool unwatched;       /* ... and no request at this node waits for it */
     bool in_call;
     struct plausible plausible;
-    const char *refusal;  /* why the last message was refused */
+    const char *refusal;
     struct slice members; /* committed, as of members_index; owned */
     uint64_t members_index;
-    struct flight *applying; /* the batch whose results are being reported */
+    struct flight *applying; /* its results are being reported */
 };
 
 /* ---- apply.c ---- */
 void cookies_add(const struct replica *r, struct cookies *c, void *cookie);
 void cookies_free(const struct replica *r, struct cookies *c);
-/* Reports `outcome` for all cookies, and empties both lists. */
+/* Reports `outcome` for all cookies; empties both lists. */
 void fail_all(struct replica *r, struct cookies *commands, struct cookies *barriers,
               enum replica_outcome outcome);
 bool flight_in_this_term(const struct replica *r);
@@ -101,20 +100,18 @@ void snapshot_if_due(struct replica *r);
 void snapshot_abandon_if_possible(struct replica *r, struct replica_time now);
 
 /* ---- upgrade.c ---- */
-/* True: all members support a later version of the state machine than the one in force. Then `out`
- * is the command that raises it. */
+/* True: all members support a later version, and `out` raises it. */
 bool upgrade_wanted(struct replica *r, struct command *out);
 
 /* ---- replica.c ---- */
 
-/* Empties the open batch without reporting its cookies. */
+/* Does not report its cookies. */
 void batch_reset(struct replica *r);
 
-/* To be called at the start and at the end of each public function. replica_enter sets the engine's
- * clock. replica_leave acts on the changes of the engine's state (leadership, commits). */
+/* At the start and end of each public function. replica_enter sets the engine's clock.
+ * replica_leave acts on changes of leadership and commits. */
 void replica_enter(struct replica *r, struct replica_time now);
 void replica_leave(struct replica *r, struct replica_time now);
-/* Passes on an event of the core (core_set_events). */
 void replica_on_event(void *ctx, const struct event *event);
 
 #endif

@@ -1,9 +1,9 @@
-/* Membership: the first members, and the rules under which they may change (E5). */
+/* Membership: the first members, and the rules of changes (E5). */
 #include "base/panic.h"
 #include "replica/engine.h"
 #include "replica/internal.h"
 
-/* A member counts as reachable if an answer of it was received within this many heartbeats. */
+/* A reachable member answered within so many heartbeats. */
 #define ANSWER_HEARTBEATS 2
 
 size_t replica_bootstrap_entry(const struct replica_member *members, uint32_t count, void *buffer,
@@ -50,7 +50,7 @@ static bool has_committed_in_its_term(const struct engine *e)
     return s != NULL && s->term == raft_current_term(&e->raft);
 }
 
-/* NULL when it may, else the reason. */
+/* NULL: it may; else the reason. */
 const char *members_may_change(const struct engine *e)
 {
     const struct raft *raft = &e->raft;
@@ -79,8 +79,8 @@ const char *members_may_change(const struct engine *e)
     return NULL;
 }
 
-/* A voter that is permanently down would block every change, also its own removal. So it may be
- * removed without having the last configuration. */
+/* A voter that is down for ever would block every change, so it may be removed without the last
+ * configuration. */
 static const char *may_remove(const struct engine *e, uint64_t id)
 {
     const struct raft *raft = &e->raft;
@@ -110,8 +110,8 @@ static unsigned voters(const struct raft *raft)
     return count;
 }
 
-/* E15: an unreachable member might not learn that it is a voter. The receive time of its answer
- * counts: with a long round trip, each answer is to a message that was sent before the limit. */
+/* E15: an unreachable member might not learn that it is a voter. The receive time counts: over a
+ * long round trip, each answered message is older than the limit. */
 static bool answered_lately(const struct replica *r, uint64_t id, struct replica_time now)
 {
     uint64_t within_us = ANSWER_HEARTBEATS * UINT64_C(1000) * r->options.heartbeat_ms;

@@ -1,12 +1,12 @@
-/* The encoding of the group's members. libraft encodes them, and decodes them without checking
- * where they end. So its decoder only gets bytes that were checked here. */
+/* libraft's decoder of members does not check where they end, so it only gets bytes that were
+ * checked here. */
 #include "base/codec.h"
 #include "base/limits.h"
 #include "base/panic.h"
 #include "replica/internal.h"
 
-/* libraft's format: its version, then the count, then id, address and role of each server; zeros up
- * to a multiple of 8 bytes. */
+/* libraft's format: version, count, then id, address and role of each server; zeros up to a
+ * multiple of 8 bytes. */
 enum { FORMAT = 1, ADDRESS_LONGEST = 512, MOST = 4 * LIMIT_NODES };
 
 static bool skip_address(struct reader *r)
@@ -60,11 +60,11 @@ bool members_decode(struct slice bytes, struct raft_configuration *out)
     if (!members_check(bytes)) {
         return false;
     }
-    /* libraft reads aligned words, so the bytes are copied. */
+    /* libraft reads aligned words. */
     struct raft_buffer copy = {raft_malloc(bytes.len), bytes.len};
     hf_assert(copy.base != NULL);
     memcpy(copy.base, bytes.data, bytes.len);
-    /* It refuses a duplicate id or address. */
+    /* Refuses a duplicate id or address. */
     int error = raft_configuration_decode(&copy, out);
     raft_free(copy.base);
     if (error != 0) {

@@ -1,4 +1,4 @@
-/* The EFFICIENCY tier, see memory_tier.h. */
+/* See memory_tier.h. */
 #include "base/panic.h"
 #include "core/effect.h"
 #include "core/view.h"
@@ -32,9 +32,8 @@ void memory_tier_set_backend(struct memory_tier *t, const struct tier_backend *b
 
 /* ---- tokens (S3.1, decision 22) ---- */
 
-/* `advance` was applied, and nothing after it: no other token has a C that it skipped. If nothing
- * was applied between it and the previous `advance`, the rest of the earlier reservation stays
- * valid. */
+/* `advance` was applied, and nothing after it: no other token has a C that it skipped. If the
+ * previous `advance` was just before it, the earlier reservation stays valid. */
 static void reserve(struct memory_tier *t, const struct result *result)
 {
     hf_assert(result->token > result->count);
@@ -53,7 +52,7 @@ static void follow_counter(struct memory_tier *t)
         return;
     }
     hf_assert(counter > t->counter && counter >= t->reserved);
-    if (counter != t->reserved) { /* the reservation is below a token that was granted since */
+    if (counter != t->reserved) { /* a token above the reservation was granted since */
         t->since = counter;
         t->reserved = counter;
     }
@@ -77,9 +76,7 @@ static void advance_if_due(struct memory_tier *t)
     }
 }
 
-/* ---- audit records ---- */
-
-/* Writes the record of an operator's action to the log: it must outlive the leadership. */
+/* Logs the record of an operator's action: it must outlive the leadership. */
 static void on_record(void *ctx, const struct audit_view *record)
 {
     struct memory_tier *t = ctx;
@@ -107,8 +104,6 @@ static void note_if_due(struct memory_tier *t)
         (void)view_audit(t->core, t->noted, AT_ONCE, on_record, t);
     }
 }
-
-/* ---- start and end ---- */
 
 struct memory_tier *memory_tier_new(const struct memory_tier_options *options)
 {
@@ -193,7 +188,7 @@ bool memory_tier_is_counted(const struct command *command)
 
 _Static_assert(LIMIT_EFFECTS <= LIMIT_MULTILOCK_NAMES, "all of a transaction fits into `names`");
 
-/* The names that the command acquires or may acquire: for a transaction those of its effects. */
+/* For a transaction those of its effects. */
 static const struct names *names_of(const struct command *command, struct names *scratch)
 {
     if (command->type == COMMAND_ACQUIRE) {
@@ -237,7 +232,7 @@ void memory_tier_on_settled(struct memory_tier *t, uint64_t number)
     }
 }
 
-/* Used by a lock, or by a counter of the Redis protocol (S13.5). */
+/* By a lock, or by a counter of the Redis protocol (S13.5). */
 static bool is_used(const struct core *core, uint32_t tenant, const struct names *names)
 {
     struct lock_view lock;
@@ -260,8 +255,6 @@ static bool is_pending_there(struct memory_tier *t, uint32_t tenant, const struc
     return false;
 }
 
-/* ---- applying ---- */
-
 void tier_begin(struct memory_tier *t, struct tier_time now)
 {
     hf_assert(t->core != NULL);
@@ -278,7 +271,7 @@ static void apply(struct memory_tier *t, const struct command *command, void *co
     if (!id_is_zero(command->session)) {
         enum hf_error error =
             core_mirror_session(t->core, replicated(t), command->tenant, command->session);
-        /* A command with a token is answered by the token, even if the session is gone. */
+        /* A command with a token is answered by the token, also without its session. */
         if (error != HF_OK && command->type == COMMAND_ACQUIRE) {
             refuse(t, command, cookie, error);
             return;
@@ -296,9 +289,7 @@ static void apply(struct memory_tier *t, const struct command *command, void *co
     }
 }
 
-/* ---- routing ---- */
-
-/* An acquire that this tier has already stays here, whatever the backend decides for new ones. */
+/* An acquire in this tier stays here, whatever the backend decides. */
 static enum tier_word route_of(const struct memory_tier *t, const struct command *command,
                                const struct names *names)
 {
@@ -307,12 +298,11 @@ static enum tier_word route_of(const struct memory_tier *t, const struct command
         return TIER_CONFIRMED;
     }
     enum tier_word word = t->backend.route(t->backend.ctx);
-    /* A name is in one tier only: an acquire queues behind the holders of this tier. */
+    /* A name is in one tier only: an acquire queues behind the holders here. */
     return word == TIER_AGAIN && is_used(t->core, command->tenant, names) ? TIER_CONFIRMED : word;
 }
 
-/* The deadline of its session has passed, and the log has not ended the session. A keep-alive or
- * the end may be in flight in the log. */
+/* Its session is overdue, but a keep-alive or the end may be in flight in the log. */
 static bool is_undecided(const struct memory_tier *t, const struct command *command,
                          struct tier_time now)
 {
@@ -322,7 +312,6 @@ static bool is_undecided(const struct memory_tier *t, const struct command *comm
            session.deadline_ms <= now.cluster_ms;
 }
 
-/* This tier uses none of the names of the command. */
 static bool is_free_here(const struct memory_tier *t, const struct command *command)
 {
     struct names scratch;
@@ -356,8 +345,7 @@ static enum tier_taken take_names(struct memory_tier *t, enum tier requested,
     names = names_of(command, &scratch);
     if (is_used(replicated(t), command->tenant, names)) {
         if (t->has_backend && t->backend.falls_back) {
-            return TIER_PROPOSE; /* the tier that an earlier attempt, or an earlier acquire, went
-                                    to */
+            return TIER_PROPOSE; /* the tier of an earlier attempt or acquire */
         }
         refuse(t, command, cookie, HF_WRONG_TIER);
         return TIER_TAKEN;
@@ -375,10 +363,10 @@ static enum tier_taken take_names(struct memory_tier *t, enum tier requested,
         return TIER_PROPOSE;
     }
     tier_begin(t, now);
-    /* A transaction needs up to one token for each name; all names of an acquire share one. */
+    /* A transaction needs up to one token for each name, an acquire one. */
     uint64_t needed = command->type == COMMAND_ACQUIRE ? 1 : names->count;
     if (core_tokens_left(t->core) < needed) {
-        advance_if_due(t); /* in case it could not be proposed before */
+        advance_if_due(t); /* if not proposed before */
         return TIER_LATER;
     }
     apply(t, command, cookie);
@@ -460,8 +448,6 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier requested,
     return TIER_TAKEN;
 }
 
-/* ---- changes of the replicated state ---- */
-
 static void follow_session(struct memory_tier *t, uint32_t tenant, struct id id)
 {
     struct session_view session;
@@ -497,8 +483,6 @@ void memory_tier_on_event(struct memory_tier *t, const struct event *event)
         tier_settle_over(t);
     }
 }
-
-/* ---- time ---- */
 
 uint64_t memory_tier_next_ms(const struct memory_tier *t)
 {

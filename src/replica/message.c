@@ -1,14 +1,14 @@
-/* The encoding of messages between engines: LEB128 numbers in the order of libraft's structs. */
+/* Encodes LEB128 numbers in the order of libraft's structs. */
 #include "replica/message.h"
 
 #include "base/codec.h"
 #include "base/panic.h"
 #include "replica/engine.h"
 
-/* Used on the wire only, in addition to libraft's types: an AppendEntries that is not answered. */
+/* On the wire only: an AppendEntries that is not answered. */
 #define TYPE_COMMIT (RAFT_TIMEOUT_NOW + 1)
 
-/* Space for everything but entries and members. */
+/* For everything but entries and members. */
 #define HEAD_MAX 256
 
 static void *must(void *memory)
@@ -19,7 +19,7 @@ static void *must(void *memory)
     return memory;
 }
 
-/* A buffer that grows, for AppendEntries only: entries may have to be read from disk one by one. */
+/* For AppendEntries only: entries may have to be read from disk one by one. */
 struct growing {
     uint8_t *data;
     size_t len;
@@ -174,8 +174,6 @@ void *message_encode_commit(const struct raft_message *m, uint64_t cluster_ms, s
     return g.data;
 }
 
-/* Decoding. */
-
 static bool take_bool(struct reader *r)
 {
     uint64_t value = read_u64(r);
@@ -203,8 +201,7 @@ static unsigned char take_version(struct reader *r)
     return (unsigned char)value;
 }
 
-/* Reads the bytes twice: first to check and measure them, then to copy them into one block, because
- * libraft frees one block. */
+/* Reads the bytes twice: to check and measure them, and to copy them into one block for libraft. */
 static bool take_entries(struct reader *r, uint32_t count, struct raft_entry **out)
 {
     *out = NULL;

@@ -1,4 +1,4 @@
-/* Whether a message of a member is plausible, see plausible.h. */
+/* See plausible.h. */
 #include "replica/plausible.h"
 
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #define TIME_SLACK_MS 10000
 #define WINDOW_MS 60000
-#define FALL_MS 1000 /* by which the line falls in a window, at most */
+#define FALL_MS 1000 /* the most by which the line falls in a window */
 #define DRIFT 1000   /* S1.6: one part in this many */
 #define FORGET_MS 60000
 #define SETTLE_MS 2000
@@ -38,8 +38,6 @@ void plausible_init(struct plausible *p, uint64_t term, uint64_t now_ms)
 {
     *p = (struct plausible){.start_term = term, .start_ms = now_ms};
 }
-
-/* ---- terms ---- */
 
 static uint64_t term_of(const struct raft_message *m)
 {
@@ -79,10 +77,8 @@ static const char *check_term(struct plausible *p, const struct engine *e,
     return NULL;
 }
 
-/* ---- time ---- */
-
-/* The first message may be late. Or its sender runs an older version, whose first message as a
- * leader carries an earlier time. */
+/* The first message may be late, or of an older version, whose first message as a leader carries an
+ * earlier time. */
 static bool is_settling(const struct plausible *p, uint64_t now_ms)
 {
     hf_assert(p->has_line && now_ms >= p->since_ms);
@@ -118,7 +114,6 @@ static void note_time(struct plausible *p, uint64_t cluster_ms, uint64_t now_ms)
     p->heard_ms = now_ms;
 }
 
-/* The latest cluster time that is accepted now. */
 static uint64_t latest_ms(const struct plausible *p, const struct engine *e, uint64_t now_ms)
 {
     if (p->has_line && now_ms - p->heard_ms <= FORGET_MS && !is_settling(p, now_ms)) {
@@ -140,10 +135,7 @@ static const char *refuse_time(struct plausible *p, const struct raft_message *m
                   (ull)m->server_id, (ull)ms, (ull)(ms - latest));
 }
 
-/* ---- what libraft would not survive ---- */
-
-/* The term of the entry that is committed here at `index`; 0: none is, or it is no longer in the
- * log. */
+/* Of the entry committed here at `index`; 0: none, or no longer in the log. */
 static uint64_t committed_term(const struct engine *e, uint64_t index)
 {
     if (index == 0 || index > e->committed) {
@@ -174,8 +166,6 @@ static const char *refuse_order(struct plausible *p, const struct raft_message *
     return refuse(p, "node %llu sends terms and indexes of entries that no log can have",
                   (ull)m->server_id);
 }
-
-/* ---- by type ---- */
 
 static const char *check_entry(struct plausible *p, const struct raft_message *m, uint64_t index,
                                const struct raft_entry *entry, uint64_t latest)

@@ -1,16 +1,15 @@
-/* Refuses messages of members that cannot be true (S12.11), before libraft gets them. libraft would
- * accept any term and any time permanently, and it ends the process when entries contradict
- * committed ones. Decision 23 has the reasons for the limits.
+/* Refuses messages of members that cannot be true (S12.11). libraft would accept any term and time
+ * permanently, and ends the process when entries contradict committed ones. Decision 23 has the
+ * reasons.
  *
  * Term: at most the term at the start of this process, plus TERM_SLACK, plus one for each elapsed
- * millisecond. An election takes longer than a millisecond.
+ * millisecond.
  *
- * Cluster time: the difference between a leader's cluster time and our boot time is nearly
- * constant, because clocks run at the same rate (S1.6) and a change of leader never adds time
- * (S1.3). `line_ms` is that difference. A time above the line by more than TIME_SLACK_MS is
- * refused. The line follows the highest difference of each window of WINDOW_MS: down by at most
- * FALL_MS a window, up by the drift that S1.6 allows. So one late message does not lower it much,
- * and a false time does not raise it.
+ * Cluster time: a leader's cluster time minus our boot time is nearly constant (S1.3, S1.6).
+ * `line_ms` is that difference. A time above the line by more than TIME_SLACK_MS is refused. The
+ * line follows the highest difference of each window of WINDOW_MS: down by at most FALL_MS a
+ * window, up by the drift of S1.6. So one late message does not lower it much, and a false time
+ * does not raise it.
  *
  *      refused
  *      ──────────────────────── line + TIME_SLACK_MS
@@ -19,8 +18,8 @@
  *      accepted
  *
  * There is no line after the start, and after FORGET_MS without a message of a leader: a suspended
- * machine counts no time, so the node cannot determine how much has passed. Then any time up to
- * TIME_MOST_MS is accepted for SETTLE_MS, and the highest of them begins a new line. */
+ * machine counts no time. Then any time up to TIME_MOST_MS is accepted for SETTLE_MS, and the
+ * highest begins a new line. */
 #ifndef HOLDFAST_REPLICA_PLAUSIBLE_H
 #define HOLDFAST_REPLICA_PLAUSIBLE_H
 
@@ -31,7 +30,7 @@ struct engine;
 #define PLAUSIBLE_TEXT 240
 
 struct plausible {
-    uint64_t start_term; /* when this process began */
+    uint64_t start_term;
     uint64_t start_ms;
 
     bool has_line;
@@ -40,15 +39,15 @@ struct plausible {
     bool has_best;
     uint64_t since_ms;  /* when the line began */
     uint64_t window_ms; /* when the window began */
-    uint64_t heard_ms;  /* when a time of a leader was last accepted */
+    uint64_t heard_ms;  /* when a leader's time was last accepted */
 
     char refusal[PLAUSIBLE_TEXT];
 };
 
 void plausible_init(struct plausible *p, uint64_t term, uint64_t now_ms);
 
-/* NULL: the message is plausible. Else a sentence that names the sender, valid until the next call.
- * `e` is the engine that will get the message, with its present cluster time. */
+/* NULL: plausible. Else a sentence that names the sender, valid until the next call. `e` has its
+ * present cluster time. */
 const char *plausible_check(struct plausible *p, const struct engine *e,
                             const struct message_in *in, uint64_t now_ms);
 

@@ -1,12 +1,11 @@
-/* The I/O that a replica needs. The node implements it with disks and sockets, the simulator with
- * fakes. The replica itself does no I/O, reads no clock and starts no thread. No function here may
- * call the replica before it returns. */
+/* The I/O of a replica, which does none itself, reads no clock and starts no thread. No function
+ * here may call the replica before it returns. */
 #ifndef HOLDFAST_REPLICA_PORTS_H
 #define HOLDFAST_REPLICA_PORTS_H
 
 #include "core/core.h"
 
-/* One log entry as it is stored. The types have libraft's values. */
+/* As it is stored. The types have libraft's values. */
 enum replica_entry_type { REPLICA_COMMAND = 1, REPLICA_BARRIER, REPLICA_MEMBERS };
 struct replica_entry {
     uint64_t term;
@@ -22,50 +21,48 @@ struct replica_snapshot {
     struct slice members; /* encoded, as of members_index */
 };
 
-/* The outcome of a command that was submitted here. */
 enum replica_outcome {
     REPLICA_DONE,     /* applied: there is a result */
-    REPLICA_NOT_DONE, /* it was not applied and will not be (S8.4) */
+    REPLICA_NOT_DONE, /* not applied, and will not be (S8.4) */
     REPLICA_UNKNOWN   /* a snapshot replaced its entry: this node cannot determine it */
 };
 
 struct replica_ports {
     void *ctx;
 
-    /* Disk. save_vote is durable when it returns. write starts at `first` and replaces the entries
-     * at and after it. When the write is durable, and not before, the node calls replica_written.
-     * Writes complete in the order of the calls. The bytes stay valid until then. */
+    /* Disk. save_vote is durable when it returns. write replaces the entries from `first` on. When
+     * it is durable, and not before, the node calls replica_written. Writes complete in the order
+     * of the calls. The bytes stay valid until then. */
     void (*save_vote)(void *ctx, uint64_t term, uint64_t vote);
     void (*write)(void *ctx, uint64_t first, const struct replica_entry *entries, uint32_t count);
-    /* Reads an entry that was written and is no longer in the replica's memory; the bytes are
-     * borrowed until the next read. False: the log does not have it. */
+    /* Of a written entry that is not in memory; the bytes are borrowed until the next read. False:
+     * the log does not have it. */
     bool (*read)(void *ctx, uint64_t index, struct replica_entry *out);
 
-    /* Peers: messages arrive in order, each at most once, or not at all. */
+    /* Messages arrive in order, each at most once. */
     void (*send)(void *ctx, uint64_t peer, struct slice message);
 
     /* Take a snapshot of `core` as it is now. Call replica_snapshot_taken when it is durable, or
-     * replica_snapshot_failed. The log below replica_log_start may be dropped after that. */
+     * replica_snapshot_failed. Then the log below replica_log_start may be dropped. */
     void (*take_snapshot)(void *ctx, const struct core *core, const struct replica_snapshot *about);
-    /* Fetch exactly this snapshot from the peer: the engine has already taken over its index. Make
-     * it durable, then drop the whole log, which continues after the snapshot, then call
-     * replica_snapshot_installed. When the sender is gone: replica_snapshot_abandoned, with the log
-     * unchanged. A failure after the log was dropped ends the node (S12.4). */
+    /* Fetch exactly this snapshot: the engine has taken over its index. Make it durable, drop the
+     * whole log, then call replica_snapshot_installed. When the sender is gone:
+     * replica_snapshot_abandoned, with the log unchanged. A failure after the log was dropped ends
+     * the node (S12.4). */
     void (*fetch_snapshot)(void *ctx, uint64_t peer, const struct replica_snapshot *about);
 
-    /* Results. on_result reports the outcome of a command that was submitted here with `cookie`;
-     * `command` and `result` are NULL when it was not done. on_event is called on every node, in
-     * order. on_barrier: `reached` means that the state includes everything that was done before
-     * the call of replica_barrier. */
+    /* on_result: the outcome of a command submitted with `cookie`; `command` and `result` are NULL
+     * when it was not done. on_event is called on every node, in order. on_barrier: `reached` means
+     * that the state includes everything done before replica_barrier. */
     void (*on_result)(void *ctx, void *cookie, enum replica_outcome outcome,
                       const struct command *command, const struct result *result);
     void (*on_event)(void *ctx, const struct event *event);
     void (*on_barrier)(void *ctx, void *cookie, bool reached);
-    /* Leadership, the known leader or the members changed; query the status. */
+    /* Leadership, the known leader or the members changed. */
     void (*on_change)(void *ctx);
 
-    /* The newest version of the state machine that the peer reported to support; 0: no report yet.
-     * NULL: peers never report one. */
+    /* The newest supported version of the state machine; 0: no report yet. NULL: peers never report
+     * one. */
     uint32_t (*peer_version)(void *ctx, uint64_t peer);
 };
 

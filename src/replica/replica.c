@@ -1,4 +1,4 @@
-/* One member of the group, see replica.h. */
+/* See replica.h. */
 #include "replica/replica.h"
 
 #include "base/codec.h"
@@ -9,18 +9,16 @@
 /* How long a slow disk may defer applying. */
 #define APPLY_AT_LEAST_US 2000
 
-/* S1.4: while a deadline is pending, time is logged at least this often. */
+/* S1.4: while a deadline is pending, time is logged at least so often. */
 #define TICK_AT_LEAST_US 10000000
 
-/* An upgrade that was not applied is proposed again after this time. */
+/* An unapplied upgrade is proposed again after this time. */
 #define UPGRADE_AGAIN_US 1000000
 
 static uint64_t ms_of(struct replica_time now)
 {
     return now.boot_us / 1000;
 }
-
-/* The open batch. */
 
 void batch_reset(struct replica *r)
 {
@@ -91,7 +89,7 @@ static bool is_lazy(enum command_type type)
     return type == COMMAND_TICK || type == COMMAND_KEEPALIVE;
 }
 
-/* A lazy command may wait for others for this part of the shortest TTL in it (S4.5). */
+/* A lazy command may wait for this part of the shortest TTL in it (S4.5). */
 enum { LAZY_PARTS = 20 };
 
 static uint64_t lazy_us(const struct replica *r, const struct command *command)
@@ -134,9 +132,9 @@ static enum hf_error batch_add(struct replica *r, const struct command *command,
     return HF_OK;
 }
 
-/* Sending the commit index (E11). Clients that were just answered often send their next request
- * immediately, and then the next batch carries the commit index. So it waits for the same pause as
- * the batch, unless a request at another node is known to wait for it. */
+/* E11. Clients that were just answered often send their next request immediately, and that batch
+ * carries the commit index. So it waits for the same pause, unless a request at another node waits
+ * for it. */
 
 static void plan_commit_send(struct replica *r, struct replica_time now)
 {
@@ -203,9 +201,7 @@ static void upgrade_if_all_can(struct replica *r, struct replica_time now)
     }
 }
 
-/* Leadership. */
-
-/* S1.3: the first entry of a new leader. Until it is applied no other entry is submitted. */
+/* S1.3: the first entry of a leader. No other is submitted until it is applied. */
 static void submit_lead(struct replica *r, struct replica_time now)
 {
     struct command lead;
@@ -225,7 +221,7 @@ static void submit_lead(struct replica *r, struct replica_time now)
     }
 }
 
-/* The highest timestamp in the log, applied or not (S1.3). */
+/* The highest in the log, applied or not (S1.3). */
 static uint64_t log_stamp_ms(struct replica *r)
 {
     uint64_t highest_ms = core_now_ms(r->core);
@@ -252,9 +248,9 @@ static void leader_begin(struct replica *r, struct replica_time now)
     submit_lead(r, now);
 }
 
-/* The commands of the open batch were certainly not done. A batch in flight may still be committed:
- * the entry at its index decides. on_change comes first: it ends the tier EFFICIENCY, which expects
- * outcomes in the order of submission while this node leads. */
+/* The open batch was not done. A batch in flight may still be committed. on_change comes first: it
+ * ends the tier EFFICIENCY, which expects outcomes in the order of submission while this node
+ * leads. */
 static void leader_end(struct replica *r, struct replica_time now)
 {
     hf_assert(r->leading);
@@ -276,7 +272,7 @@ static uint64_t leader_id(const struct replica *r)
     return id;
 }
 
-/* Notes the timestamps of the log, also of entries that are not applied yet (S1.3). */
+/* Also of entries that are not applied yet (S1.3). */
 static void note_entry_times(struct replica *r, uint64_t from)
 {
     for (uint64_t i = from; i <= entries_last(&r->engine.log); i++) {
@@ -294,8 +290,8 @@ void replica_enter(struct replica *r, struct replica_time now)
     r->engine.cluster_ms = clock_now_ms(&r->clock, now.boot_us);
 }
 
-/* A follower whose entries are being written, or that has just acknowledged them, defers applying.
- * The leader and its clients wait only for the acknowledgement (decision 0014). */
+/* A follower defers applying while it writes or acknowledges: the leader and its clients wait only
+ * for the acknowledgement (decision 0014). */
 static void apply_or_defer(struct replica *r, struct replica_time now)
 {
     bool is_due = now.boot_us >= r->apply_us;
@@ -323,7 +319,7 @@ void replica_leave(struct replica *r, struct replica_time now)
     }
     apply_or_defer(r, now);
     r->may_defer_apply = false;
-    if (r->leading && !engine_is_leader(&r->engine)) { /* what it applied ended its leadership */
+    if (r->leading && !engine_is_leader(&r->engine)) { /* applying ended its leadership */
         leader_end(r, now);
     }
     if (leader_id(r) != r->known_leader) {
@@ -338,23 +334,19 @@ void replica_leave(struct replica *r, struct replica_time now)
     r->in_call = false;
 }
 
-/* Events. */
-
 void replica_on_event(void *ctx, const struct event *event)
 {
     struct replica *r = ctx;
     bool answers_a_waiter = event->type == EVENT_GRANTED || event->type == EVENT_WAIT_ENDED ||
                             event->type == EVENT_SUPERSEDED;
     if (answers_a_waiter && event->attachment != 0 && event->node != r->options.id) {
-        r->peer_waits = true; /* the node that the waiter is attached through */
+        r->peer_waits = true; /* the node of the waiter's attachment */
     }
     if (answers_a_waiter && event->attachment != 0 && event->part <= 1) { /* once for all parts */
         return_predictor_note_answer(&r->predictor, client_hash(event->session, event->client));
     }
     r->options.ports.on_event(r->options.ports.ctx, event);
 }
-
-/* Input. */
 
 uint64_t replica_next_us(const struct replica *r)
 {
@@ -437,8 +429,6 @@ void replica_set_unwatched(struct replica *r, bool unwatched)
     r->unwatched = unwatched;
 }
 
-/* Commands. */
-
 enum hf_error replica_submit(struct replica *r, const struct command *command, void *cookie,
                              struct replica_time now)
 {
@@ -481,7 +471,7 @@ void replica_flush(struct replica *r, struct replica_time now)
 }
 
 /* A client can return only when its answer is written. Writing 64 answers takes longer than
- * BATCH_QUIET_US, so that pause begins now. */
+ * BATCH_QUIET_US: the pause begins now. */
 void replica_answers_left(struct replica *r, struct replica_time now)
 {
     r->answering = false;

@@ -4,8 +4,8 @@
 #include "base/panic.h"
 
 enum {
-    DECAY = 8,            /* the weight of a batch falls by an eighth with each later batch */
-    INITIAL_ANSWERS = 64, /* clients that the initial prediction counts as answered and returned */
+    DECAY = 8,            /* the weight of a batch falls by an eighth with each later one */
+    INITIAL_ANSWERS = 64, /* counted as answered and returned at the start */
     MOST_DIVIDEND = 3,    /* where three of four return, all are expected */
     MOST_DIVISOR = 4,
 };

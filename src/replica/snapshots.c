@@ -1,5 +1,4 @@
-/* Snapshots of a replica: taking one, installing a received one, and abandoning one that does not
- * arrive. The node reads and writes the bytes (ports.h). */
+/* Taking, installing and abandoning a snapshot. The node reads and writes the bytes (ports.h). */
 #include "base/panic.h"
 #include "replica/internal.h"
 
@@ -88,7 +87,7 @@ void replica_snapshot_installed(struct replica *r, struct core *core, struct rep
     replica_leave(r, now);
 }
 
-/* If it is not possible yet, the end of a write tries it again. */
+/* If not yet possible, the end of a write tries it again. */
 void snapshot_abandon_if_possible(struct replica *r, struct replica_time now)
 {
     if (r->abandons && engine_may_abandon_snapshot(&r->engine)) {

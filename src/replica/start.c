@@ -1,4 +1,4 @@
-/* Start and end of a replica: the disk's contents in, memory out. */
+/* Start and end of a replica. */
 #include "base/panic.h"
 #include "replica/internal.h"
 
@@ -14,8 +14,7 @@ static void find_members(struct replica *r, const struct replica_start *start)
     }
 }
 
-/* Loads the entries one by one, so that memory holds only those that the engine keeps. NULL: all of
- * them are valid. */
+/* One by one: memory holds only the entries that the engine keeps. NULL: all are valid. */
 static const char *load_entries(struct replica *r, const struct replica_start *start)
 {
     struct entries *log = &r->engine.log;
@@ -74,7 +73,7 @@ struct replica *replica_new(const struct replica_options *options,
     clock_hear(&r->clock, start->snapshot.term, core_now_ms(r->core));
     r->applied = start->snapshot.index;
     *problem = members_problem(start);
-    if (*problem == NULL) { /* before the start, because an only voter leads at once */
+    if (*problem == NULL) { /* before the start: an only voter leads at once */
         *problem = load_entries(r, start);
     }
     if (*problem != NULL) {

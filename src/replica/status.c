@@ -1,4 +1,4 @@
-/* Read-only queries of the state of a member, see replica.h. */
+/* Read-only queries of a member. */
 #include "replica/internal.h"
 
 void replica_status(const struct replica *r, struct replica_time now, struct replica_status *out)

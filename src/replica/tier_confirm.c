@@ -3,14 +3,12 @@
  *      granted by the core ─▶ held ──confirmed──▶ reported
  *                              │ │ it takes longer: the acquire is answered like a queued one,
  *                              │ │ with an attachment number of this tier; the grant stays
- *                              │ └──▶ waits ──confirmed──▶ reported by the event, its TTL starts now
+ *                              │ └──▶ waits ──confirmed──▶ reported by the event, TTL starts
  *                              └─ refused, or over ──▶ revoked: the core removes the grant */
 #include "base/panic.h"
 #include "replica/memory_tier_state.h"
 
 enum { HOLDER_MAX = 200 };
-
-/* ---- events ---- */
 
 static bool is_end(enum event_type type)
 {
@@ -58,7 +56,7 @@ static void hold_grant(struct memory_tier *t, struct held *h, const struct event
     held_event(&t->held, h, e);
 }
 
-/* Its start was not reported, so its end is not reported either, except to its own request. */
+/* Its start was not reported, so only its own request is notified of its end. */
 static void note_over(struct memory_tier *t, struct held *h)
 {
     if (!h->is_over) {
@@ -105,8 +103,6 @@ void tier_on_core_event(void *ctx, const struct event *from)
     }
 }
 
-/* ---- results ---- */
-
 static void report_queued(struct memory_tier *t, const struct held *h, void *cookie,
                           const struct result *from)
 {
@@ -121,7 +117,7 @@ static void report_queued(struct memory_tier *t, const struct held *h, void *coo
     t->options.on_result(t->options.ctx, cookie, &result);
 }
 
-/* An attachment number of this tier, above those of the core. */
+/* A number of this tier, above those of the core. */
 static void attach(struct memory_tier *t, struct held *h, uint32_t node)
 {
     uint64_t epoch = core_epoch(t->options.replicated(t->options.ctx));
@@ -131,8 +127,7 @@ static void attach(struct memory_tier *t, struct held *h, uint32_t node)
     h->is_queued = true;
 }
 
-/* S7.1: a repeated request gets a new attachment, and the older connection is notified that its own
- * is void. */
+/* S7.1: a repeated request gets a new attachment; the older connection is notified. */
 static void attach_again(struct memory_tier *t, struct held *h, uint32_t node)
 {
     hf_assert(h->is_queued && h->attachment != 0);
@@ -181,8 +176,7 @@ void tier_report(struct memory_tier *t, const struct command *command, void *coo
         keep_result(&t->renewals, cookie, result);
         return;
     }
-    /* Also for a grant that was released before: the client repeats the release because its result
-     * was not known. */
+    /* Also after an earlier release, whose result the client does not know. */
     if (t->has_backend && result->error == HF_OK && command->type == COMMAND_RELEASE &&
         result->token != 0 && t->backend.release(t->backend.ctx, result->token)) {
         keep_result(&t->releases, cookie, result);
@@ -190,8 +184,6 @@ void tier_report(struct memory_tier *t, const struct command *command, void *coo
     }
     t->options.on_result(t->options.ctx, cookie, result);
 }
-
-/* ---- silent changes of the core ---- */
 
 static void begin_silent(struct memory_tier *t)
 {
@@ -235,8 +227,6 @@ void memory_tier_lose(struct memory_tier *t, struct id lease)
     }
 }
 
-/* ---- calls of the backend ---- */
-
 static void report_confirmed(struct memory_tier *t, struct held *h, uint64_t deadline_ms)
 {
     struct held_item *item = held_item_take(h);
@@ -256,7 +246,6 @@ static void report_confirmed(struct memory_tier *t, struct held *h, uint64_t dea
     }
 }
 
-/* Makes any bytes printable as the name of a client. */
 static struct slice shown(struct slice holder, uint8_t text[HOLDER_MAX])
 {
     size_t len = holder.len < HOLDER_MAX ? holder.len : HOLDER_MAX;
@@ -308,7 +297,7 @@ static void report_wait_ended(struct memory_tier *t, const struct held *h,
     t->options.on_event(t->options.ctx, &event);
 }
 
-/* Reports to the waiting requests that nothing was granted; drops the other events. */
+/* Reports to the waiting requests; drops the other events. */
 static void report_not_granted(struct memory_tier *t, struct held *h, enum tier_word word,
                                enum reason reason, struct slice holder, uint64_t holder_ms)
 {
@@ -324,8 +313,7 @@ static void report_not_granted(struct memory_tier *t, struct held *h, enum tier_
     }
 }
 
-/* The grant waits like a request in the queue: it must not expire, and its request is answered with
- * "queued". */
+/* The grant must not expire, and its request is answered with "queued". */
 static void keep_waiting(struct memory_tier *t, struct held *h)
 {
     (void)set_ttl(t, h->lease, LIMIT_TTL_MAX_MS);
@@ -408,8 +396,6 @@ void memory_tier_confirm_release(struct memory_tier *t, uint64_t token, enum tie
     hf_assert(word == TIER_CONFIRMED || word == TIER_AGAIN);
     report_kept(t, &t->releases, token, word);
 }
-
-/* ---- ends ---- */
 
 void tier_settle_over(struct memory_tier *t)
 {

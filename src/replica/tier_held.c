@@ -1,9 +1,9 @@
-/* Results and events that are held back, see tier_held.h. */
+/* See tier_held.h. */
 #include "replica/tier_held.h"
 
 #include "base/panic.h"
 
-/* Tokens are consecutive numbers. */
+/* Tokens are consecutive. */
 static struct held **bucket_of(struct held_table *t, uint64_t token)
 {
     return &t->buckets[token % HELD_BUCKETS];
@@ -63,8 +63,6 @@ void held_free(struct held_table *t, struct held *h)
     memory_free(t->memory, h, sizeof(*h));
 }
 
-/* ---- items ---- */
-
 static struct held_item *item_add(struct held_table *t, struct held *h, size_t bytes)
 {
     size_t size = sizeof(struct held_item) + bytes;
@@ -81,8 +79,7 @@ static struct held_item *item_add(struct held_table *t, struct held *h, size_t b
     return item;
 }
 
-/* The result of a grant or a renewal contains no pointer to anything that the next command could
- * change. */
+/* The result has no pointer to anything that the next command could change. */
 void held_result(struct held_table *t, struct held *h, void *cookie, const struct result *result)
 {
     hf_assert(cookie != NULL);

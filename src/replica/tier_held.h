@@ -1,5 +1,5 @@
-/* Grants of the EFFICIENCY tier that a backend has not confirmed yet (tier_backend.h), with the
- * results and events that are held back until then. They are found by token. */
+/* Grants that a backend has not confirmed (tier_backend.h), by token, with the results and events
+ * held back until then. */
 #ifndef HOLDFAST_REPLICA_TIER_HELD_H
 #define HOLDFAST_REPLICA_TIER_HELD_H
 
@@ -18,13 +18,13 @@ struct held_item {
 };
 
 struct held {
-    struct held *next; /* in its bucket */
+    struct held *next;
     struct held *next_over;
     uint64_t token;
     struct id lease;
     uint32_t ttl_ms;
     bool is_queued; /* its request was answered with "queued" */
-    bool is_over;   /* the grant has ended before it was confirmed */
+    bool is_over;   /* it ended before it was confirmed */
     uint64_t attachment;
     uint32_t node; /* the node that it is attached through */
     uint64_t wait_deadline_ms;
@@ -41,16 +41,16 @@ struct held_table {
 struct held *held_find(const struct held_table *t, uint64_t token);
 /* The token must not be in the table. */
 struct held *held_add(struct held_table *t, uint64_t token);
-/* Removes it from the table; the caller owns it until held_free. */
+/* The caller owns it until held_free. */
 void held_take(struct held_table *t, struct held *h);
-/* Removes any one; NULL: the table is empty. */
+/* NULL: the table is empty. */
 struct held *held_take_any(struct held_table *t);
 void held_free(struct held_table *t, struct held *h);
 
 /* Both are copied. */
 void held_result(struct held_table *t, struct held *h, void *cookie, const struct result *result);
 void held_event(struct held_table *t, struct held *h, const struct event *event);
-/* Removes the first item; NULL: there is none. */
+/* Removes the first item; NULL: none. */
 struct held_item *held_item_take(struct held *h);
 void held_item_free(struct held_table *t, struct held_item *item);
 

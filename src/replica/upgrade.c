@@ -1,13 +1,13 @@
-/* The version of the state machine (S12.9). It rises when all members have reported that they
- * support the next one, so that no member gets a command or a snapshot that it does not support.
- * Until then replica_submit refuses the commands of later versions. */
+/* The version of the state machine (S12.9). It rises when all members support the next one: none
+ * gets a command or snapshot that it does not support. Until then replica_submit refuses later
+ * commands. */
 #include "base/panic.h"
 #include "replica/internal.h"
 
 /* A cluster with a longer log has served requests. */
 #define NEW_CLUSTER_ENTRIES 64
 
-/* No request was ever served: the log contains only the first entries of leaders. */
+/* Only first entries of leaders. */
 static bool is_new_cluster(struct replica *r)
 {
     uint64_t last = entries_last(&r->engine.log);
@@ -33,9 +33,8 @@ static uint32_t version_of(const struct replica *r, uint64_t member)
     return p->peer_version == NULL ? 0 : p->peer_version(p->ctx, member);
 }
 
-/* The version that all members support, 0 when one of them has not reported. In a new cluster only
- * members that have reported count: an older node that connects later has missed nothing, and is
- * refused with a reason. */
+/* That all members support; 0: one has not reported. In a new cluster only members that reported
+ * count: an older node that connects later has missed nothing, and is refused with a reason. */
 static uint32_t version_of_all(struct replica *r)
 {
     struct replica_member members[LIMIT_NODES];

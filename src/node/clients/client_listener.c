@@ -1,6 +1,5 @@
-/* Client connections: passes bytes between a socket and an API connection of the service. The
- * service keeps output until the kernel has it, so that it can release a grant whose answer could
- * not be written (S7.2). */
+/* Passes bytes between a socket and the service, which keeps output until the kernel has it, to
+ * release a grant whose answer could not be written (S7.2). */
 #include "node/clients/client_listener.h"
 
 #include <stdio.h>
@@ -22,10 +21,10 @@ struct accepted_client {
     struct client_entry entry;
     struct client_listener *listener;
     struct connection *connection;
-    void *conn; /* connection object of the service */
+    void *conn; /* of the service */
 };
 
-/* The common operations of service/http/http_api.h and service/resp/api.h. */
+/* Of service/http/http_api.h and service/resp/api.h. */
 struct protocol {
     void *(*open)(struct service *s, struct accepted_client *client);
     void (*receive)(void *conn, struct slice bytes);
@@ -114,7 +113,7 @@ static const struct connection_options client_connection = {
     .stall_ms = STALL_MS,
 };
 
-/* Schedules pending output for the end of the turn. Closes a finished connection without output. */
+/* Schedules output for the end of the turn. Closes a finished connection without any. */
 static void look(struct accepted_client *client)
 {
     const struct protocol *p = protocol_of(client);

@@ -1,5 +1,4 @@
-/* A listener for clients of one protocol, HTTP or Redis. Connects each accepted socket to a
- * connection object of the service. */
+/* A listener for clients of one protocol, HTTP or Redis. */
 #ifndef HOLDFAST_NODE_CLIENTS_CLIENT_LISTENER_H
 #define HOLDFAST_NODE_CLIENTS_CLIENT_LISTENER_H
 
@@ -24,15 +23,15 @@ struct client_listener_options {
     struct refusals *refusals;    /* likewise */
 };
 
-/* On failure to listen: returns NULL and sets `problem`. */
+/* On failure returns NULL and sets `problem`. */
 struct client_listener *client_listener_new(const struct client_listener_options *options,
                                             char *problem, size_t problem_size);
-/* Accepts no more clients; existing connections continue until they are done. */
+/* Accepts no more clients; existing connections continue. */
 void client_listener_shut(struct client_listener *l);
-/* Call after client_listener_shut, when every connection is closed. */
+/* After client_listener_shut, when every connection is closed. */
 void client_listener_free(struct client_listener *l);
 
-/* For client_table.h: closes a connection of any listener in favour of a new one. */
+/* Of any listener, in favour of a new connection. */
 void client_listener_evict(struct client_entry *entry);
 
 uint16_t client_listener_port(const struct client_listener *l);

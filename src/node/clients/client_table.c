@@ -1,4 +1,4 @@
-/* Client connections by address and by how long they have been idle, see client_table.h. */
+/* See client_table.h. */
 #include "node/clients/client_table.h"
 
 #define XXH_INLINE_ALL
@@ -7,7 +7,7 @@
 #include "base/pool.h"
 #include "base/table.h"
 
-/* One address with at least one connection. */
+/* With at least one connection. */
 struct client_host {
     ref self;
     ref next; /* in the table of hosts */
@@ -66,9 +66,7 @@ void client_table_free(struct client_table *t)
     memory_free(t->memory, t, sizeof(*t));
 }
 
-/* ---- hosts ---- */
-
-/* Keyed, so that an attacker cannot choose addresses whose hashes collide. */
+/* Keyed: an attacker cannot choose addresses whose hashes collide. */
 static uint32_t hash_of(const struct client_table *t, const struct ip_address *ip)
 {
     return (uint32_t)XXH3_64bits_withSeed(ip->bytes, sizeof(ip->bytes), t->hash_key);
@@ -98,8 +96,6 @@ static struct client_host *add_host(struct client_table *t, const struct ip_addr
     table_insert(&t->hosts, host->hash, self);
     return host;
 }
-
-/* ---- entries ---- */
 
 static enum origin origin_of(const struct client_entry *entry)
 {
@@ -138,8 +134,6 @@ void client_table_set_idle(struct client_table *t, struct client_entry *entry, b
         list_remove(&entry->idle_there);
     }
 }
-
-/* ---- limits ---- */
 
 static struct client_entry *oldest_of(const struct client_table *t, enum origin origin)
 {

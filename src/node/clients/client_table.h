@@ -1,16 +1,16 @@
-/* All client connections of a node, of all listeners: their limits, and which connection is closed
- * in favour of a new one when a limit is reached. Uses no sockets.
+/* All client connections of a node: their limits, and which one is closed in favour of a new one.
+ * Uses no sockets.
  *
  * A connection is idle while nothing is in progress on it and nothing is bound to it; its owner
- * reports that. When a limit is reached, the connection that has been idle for longest is closed;
- * if none is idle, the new one is refused.
+ * reports that. At a limit, the connection idle for longest is closed; if none is idle, the new one
+ * is refused.
  *
  *     limit         counts                    closes the oldest idle connection ...
  *     max           all                       of all
  *     reserved      those not from loopback   ... that is not from loopback
  *     per_address   those of one address      of that address
  *
- * `reserved` connections of `max` are for clients on this machine, mainly for operators. */
+ * `reserved` of `max` connections are for clients on this machine. */
 #ifndef HOLDFAST_NODE_CLIENTS_CLIENT_TABLE_H
 #define HOLDFAST_NODE_CLIENTS_CLIENT_TABLE_H
 
@@ -24,7 +24,7 @@
 struct client_table;
 struct client_host;
 
-/* Part of the owner's object. The fields are private to client_table.c. */
+/* Part of the owner's object; private to client_table.c. */
 struct client_entry {
     struct client_host *host; /* NULL: not in the table */
     bool is_loopback;
@@ -42,14 +42,14 @@ struct client_limits {
 
 enum client_verdict {
     CLIENT_ADMITTED,
-    CLIENT_OVER_MAX,         /* refused: all connections are in use */
-    CLIENT_OVER_PER_ADDRESS, /* refused: all connections of that address are */
+    CLIENT_OVER_MAX,         /* all connections are in use */
+    CLIENT_OVER_PER_ADDRESS, /* all of that address are */
 };
 
-/* The owner closes the connection; the table has removed it already. */
+/* The owner closes the connection, which is no longer in the table. */
 typedef void (*client_evict_fn)(struct client_entry *entry);
 
-/* What happened since the start. */
+/* Since the start. */
 struct client_table_stats {
     uint64_t count; /* now */
     uint64_t max;   /* now */
@@ -62,16 +62,15 @@ struct client_table *client_table_new(const struct memory *memory,
 /* Every entry must have been removed. */
 void client_table_free(struct client_table *t);
 
-/* Adds a new connection, not idle. Calls `evict` for connections closed in favour of it. */
+/* Adds a connection, not idle. Calls `evict` for those closed in favour of it. */
 enum client_verdict client_table_admit(struct client_table *t, struct client_entry *entry,
                                        const struct ip_address *ip, client_evict_fn evict);
-/* Removes a closed connection. Does nothing if it is not in the table. */
+/* Does nothing if it is not in the table. */
 void client_table_remove(struct client_table *t, struct client_entry *entry);
-/* Does nothing if it is not in the table, or is in that state already. */
+/* Does nothing if it is not in the table, or in that state already. */
 void client_table_set_idle(struct client_table *t, struct client_entry *entry, bool is_idle);
 
-/* Sets a new limit, above `reserved`. While there are more connections than that, closes idle ones,
- * oldest first; keeps the others. */
+/* `max` is above `reserved`. Closes idle connections over it, oldest first; keeps the others. */
 void client_table_set_max(struct client_table *t, uint32_t max, client_evict_fn evict);
 
 void client_table_stats(const struct client_table *t, struct client_table_stats *out);

@@ -1,4 +1,4 @@
-/* The arithmetic of descriptors.h, and the limits that the kernel reports. */
+/* See descriptors.h. */
 #include "node/clients/descriptors.h"
 
 #include <dirent.h>
@@ -9,7 +9,7 @@
 
 enum {
     PEERS_MIN = 24,
-    PEERS_MAX = 6 * LIMIT_NODES, /* two thirds are for incoming connections */
+    PEERS_MAX = 6 * LIMIT_NODES, /* two thirds are for incoming ones */
     OPEN_UNKNOWN = 16,           /* without /proc */
     LOG_SPARE = 16,              /* for segments created before the next count */
     FILES_OF_A_SEGMENT = 2,      /* one more for direct writes */
@@ -38,7 +38,7 @@ void descriptors_share(const struct descriptor_use *use, struct descriptor_share
 
 uint64_t descriptors_needed(const struct descriptor_use *use, uint32_t clients)
 {
-    /* The share of peers grows with the limit, but more slowly: this converges in a few steps. */
+    /* The share of peers grows more slowly than the limit: this converges in a few steps. */
     uint64_t limit = 0;
     for (;;) {
         uint64_t needed = reserved_of(use, limit) + clients;

@@ -2,8 +2,7 @@
  *
  *     limit = open at the start + fixed + log + peers + refusals + clients
  *
- * Client connections get the rest, so that the log, snapshots and peers never lack a descriptor,
- * however many clients there are. */
+ * Clients get the rest: log, snapshots and peers never lack a descriptor. */
 #ifndef HOLDFAST_NODE_CLIENTS_DESCRIPTORS_H
 #define HOLDFAST_NODE_CLIENTS_DESCRIPTORS_H
 
@@ -11,20 +10,20 @@
 
 enum {
     DESCRIPTORS_FIXED = 32, /* loop, timers, listening sockets, resolver, Redis, snapshot files */
-    DESCRIPTORS_LOG = 32,   /* minimum for the log: its segments, and the next one */
-    DESCRIPTORS_REFUSALS = 16, /* connections that are being refused */
-    DESCRIPTORS_CLIENTS = 16,  /* minimum for clients: with fewer a node does not start */
+    DESCRIPTORS_LOG = 32,   /* minimum: the segments, and the next one */
+    DESCRIPTORS_REFUSALS = 16, /* connections being refused */
+    DESCRIPTORS_CLIENTS = 16,  /* minimum: with fewer a node does not start */
 };
 
 struct descriptor_use {
     uint64_t limit;        /* RLIMIT_NOFILE */
-    uint64_t open;         /* at the start, before the node opened anything */
+    uint64_t open;         /* before the node opened anything */
     uint64_t log_segments; /* files that the log has, or is expected to have */
 };
 
 struct descriptor_shares {
     uint32_t clients; /* 0: the others need all */
-    uint32_t peers;   /* incoming peer connections; the same number is kept for outgoing ones */
+    uint32_t peers;   /* incoming; the same number is kept for outgoing ones */
 };
 
 void descriptors_share(const struct descriptor_use *use, struct descriptor_shares *out);

@@ -1,5 +1,4 @@
-/* The limit of client connections of a node, and what is logged when it is reached. client_table.c
- * decides which connections are closed or refused. */
+/* The limit of client connections, and what is logged at it. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -7,12 +6,12 @@
 
 enum {
     LOOPBACK_RESERVED = 8,
-    QUIET_US = 60000000,      /* between two journal lines about the same shortage */
+    QUIET_US = 60000000,      /* between two journal lines of one kind */
     SEGMENT_BYTES = 16 << 20, /* if no size is configured */
 };
 
-/* The log is cut when it reaches 1.5 times `snapshot_bytes`. With large snapshots that happens
- * later, so the current number of segments counts, too. */
+/* The log is cut at 1.5 times `snapshot_bytes`, with large snapshots later: the current number of
+ * segments counts, too. */
 static uint64_t log_segments(const struct node *n)
 {
     const struct node_options *o = &n->options;
@@ -26,7 +25,6 @@ static uint64_t log_segments(const struct node *n)
     return there > expected ? there : expected;
 }
 
-/* The smaller of max-clients and the descriptors left for clients. */
 static uint32_t allowed(struct node *n)
 {
     struct descriptor_shares shares;
@@ -35,7 +33,7 @@ static uint32_t allowed(struct node *n)
     return shares.clients < n->options.max_clients ? shares.clients : n->options.max_clients;
 }
 
-/* How many of `max` connections are reserved for clients on this machine. */
+/* Of `max` connections, for clients on this machine. */
 static uint32_t reserved_of(uint32_t max)
 {
     return max / 8 < LOOPBACK_RESERVED ? max / 8 : LOOPBACK_RESERVED;
@@ -112,7 +110,6 @@ uint32_t node_peer_connections(const struct node *n)
     return shares.peers;
 }
 
-/* Adapts the limit to the current number of log files. */
 static void follow_log(struct node *n, const struct client_table_stats *stats,
                        struct replica_time now)
 {

@@ -1,4 +1,4 @@
-/* Answers to clients over the limit, see refusal.h. */
+/* See refusal.h. */
 #include "node/clients/refusal.h"
 
 #include "base/error.h"
@@ -15,7 +15,7 @@ enum {
 struct refusals {
     const struct memory *memory;
     uint32_t count;
-    struct buffer body; /* of the answer of HTTP/1.1 */
+    struct buffer body; /* of HTTP/1.1 */
 };
 
 struct refused_connection {
@@ -41,8 +41,6 @@ void refusals_free(struct refusals *r)
     memory_free(r->memory, r, sizeof(*r));
 }
 
-/* ---- the answers ---- */
-
 static void append_http1(struct refusals *r, struct buffer *out)
 {
     struct json_writer w;
@@ -56,8 +54,8 @@ static void append_http1(struct refusals *r, struct buffer *out)
     (void)http1_response_write(out, &response, buffer_bytes(&r->body));
 }
 
-/* Empty SETTINGS, which a server must send first, and GOAWAY: no stream was or will be served, so a
- * client may safely repeat all requests elsewhere. */
+/* Empty SETTINGS, which must be first, and GOAWAY: no stream was served, a client may safely repeat
+ * all requests elsewhere. */
 static void append_http2(struct buffer *out)
 {
     static const char reason[] = "limit_clients";
@@ -83,8 +81,6 @@ static bool begins_http2(struct slice bytes)
     size_t len = bytes.len < sizeof(preface) - 1 ? bytes.len : sizeof(preface) - 1;
     return memcmp(bytes.data, preface, len) == 0;
 }
-
-/* ---- the connection ---- */
 
 static size_t on_bytes(void *owner, struct slice bytes)
 {

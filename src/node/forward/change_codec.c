@@ -1,4 +1,4 @@
-/* Encodes a change of members, which is sent to the leader. */
+/* Encodes a change of members for the leader. */
 #include "base/codec.h"
 #include "node/forward/forward_state.h"
 

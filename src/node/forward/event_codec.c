@@ -1,4 +1,4 @@
-/* Encodes events, see event_codec.h. The fields are those of EVENT_FIELDS. */
+/* Encodes events by EVENT_FIELDS. */
 #include "node/forward/event_codec.h"
 
 size_t event_encode(const struct event *f, uint32_t version, uint8_t at[EVENT_BYTES_MAX])

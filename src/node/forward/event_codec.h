@@ -1,5 +1,4 @@
-/* Encodes an event of the tier EFFICIENCY, which the leader sends to nodes with waiting clients.
- * That tier has no log that would carry it (S10). */
+/* An event of the tier EFFICIENCY, which has no log (S10), for nodes with waiting clients. */
 #ifndef HOLDFAST_NODE_FORWARD_EVENT_CODEC_H
 #define HOLDFAST_NODE_FORWARD_EVENT_CODEC_H
 
@@ -9,8 +8,8 @@
 #define EVENT_BYTES_MAX \
     (256 + LIMIT_NAME + LIMIT_CLIENT + LIMIT_OWNER + LIMIT_ACTOR + LIMIT_TRACE + EVENT_TEXT_MAX)
 
-/* Encodes it for receivers whose state has at least this version. Returns the length; 0 if it does
- * not fit, which EVENT_BYTES_MAX prevents. */
+/* For receivers of at least this state version. Returns the length; 0 if it does not fit, which
+ * EVENT_BYTES_MAX prevents. */
 size_t event_encode(const struct event *event, uint32_t version, uint8_t at[EVENT_BYTES_MAX]);
 /* The slices of `out` point into `bytes`. False: malformed. */
 bool event_decode(struct slice bytes, struct event *out);

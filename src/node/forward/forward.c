@@ -1,4 +1,4 @@
-/* Calls of this node to the leader. See forward.h for the states. */
+/* Calls of this node to the leader, with the states of forward.h. */
 #include "node/forward/forward_state.h"
 
 #include <stdio.h>
@@ -17,8 +17,6 @@ uint64_t forward_now_ms(const struct forward *f)
     return f->options.boot_ms != NULL ? f->options.boot_ms(f->options.ctx)
                                       : f->options.now(f->options.ctx).boot_us / 1000;
 }
-
-/* ---- attempts ---- */
 
 static enum tier_taken offer(struct forward *f, enum tier tier, const struct command *command,
                              struct cookie *cookie, struct replica_time now)
@@ -47,8 +45,8 @@ enum hf_error forward_check_admission(struct forward *f, const struct command *c
     return admission_check(a, replica_core(f->replica), memory, command, adds);
 }
 
-/* HF_STATE_FULL is final, so only a confirmed leader may return it: another leader may have applied
- * an earlier attempt. */
+/* HF_STATE_FULL is final, so only a confirmed leader returns it: another one may have applied an
+ * earlier attempt. */
 static enum hf_error admit(struct forward *f, const struct command *command,
                            struct replica_time now, uint64_t *adds)
 {
@@ -68,7 +66,7 @@ static enum hf_error admit(struct forward *f, const struct command *command,
     return HF_STATE_FULL;
 }
 
-/* Answers the call with the error. It is not sent to another leader. */
+/* Answers the call, which is not sent to another leader. */
 static enum hf_error refuse_here(struct forward *f, const struct command *command,
                                  struct cookie *cookie, enum hf_error error)
 {
@@ -126,7 +124,7 @@ static enum hf_error submit_here(struct forward *f, struct call *call, struct re
     return forward_take(f, call->tier, &command, &call->cookie, now);
 }
 
-/* The tier EFFICIENCY answers before submit_here returns: the call may be freed then. */
+/* The tier EFFICIENCY answers before submit_here returns: the call may then be freed. */
 static bool try_here(struct forward *f, struct call *call, struct replica_time now)
 {
     if (call->kind == FORWARD_CHANGE) {
@@ -137,7 +135,7 @@ static bool try_here(struct forward *f, struct call *call, struct replica_time n
     enum hf_error error = submit_here(f, call, now);
     if (error != HF_OK) {
         call->here--;
-        /* The tier EFFICIENCY is also busy if it has no majority or no token. */
+        /* The tier EFFICIENCY is also busy without a majority or token. */
         f->saturated = f->saturated || (error == HF_BUSY && call->tier == TIER_CORRECTNESS);
         return false;
     }
@@ -147,7 +145,7 @@ static bool try_here(struct forward *f, struct call *call, struct replica_time n
     return true;
 }
 
-/* The program of the leader does not support the command, so the state has no such version yet. */
+/* The leader's program does not support the command. */
 static void refuse_not_upgraded(struct forward *f, struct call *call, enum command_type type)
 {
     struct result refused = {.type = type, .error = HF_NOT_UPGRADED};
@@ -195,8 +193,8 @@ static bool try_once(struct forward *f, struct call *call, const struct replica_
     return status->leader != 0 && !status->is_leader && try_there(f, call, status->leader);
 }
 
-/* Sends, in order, the calls that take no turns; with a full disk all calls, since barriers may
- * overtake commands that cannot be sent. False: calls for the log cannot be sent now. */
+/* In order, the calls that take no turns; with a full disk all calls, since barriers may overtake
+ * commands. False: calls for the log cannot be sent now. */
 static bool send_in_order(struct forward *f, const struct replica_status *status,
                           struct replica_time now)
 {
@@ -204,8 +202,8 @@ static bool send_in_order(struct forward *f, const struct replica_status *status
     struct call *call = all ? call_first(f, CALL_WAITING) : f->sources[0].first;
     while (call != NULL) {
         struct call *next = all ? call_next(f, call) : call->source_next;
-        /* A call for one tier does not block calls for the other. A change of members that waits
-         * for the next leader blocks nothing. */
+        /* A call for one tier does not block the other. A change of members that waits for the next
+         * leader blocks nothing. */
         if (!try_once(f, call, status, now) && !f->held && !f->read_only &&
             call->tier == TIER_CORRECTNESS && call->kind != FORWARD_CHANGE) {
             return false;
@@ -215,8 +213,8 @@ static bool send_in_order(struct forward *f, const struct replica_status *status
     return !f->held && !f->read_only;
 }
 
-/* A call that cannot be sent now stays, and so do all calls behind it. All calls arrived before the
- * clock is read, so one reading is late enough for each (S1.1). */
+/* A call that cannot be sent blocks those behind it. All arrived before the clock is read, so one
+ * reading is late enough for each (S1.1). */
 static void send_waiting(struct forward *f)
 {
     struct replica_status status;
@@ -253,8 +251,6 @@ void forward_set_paused(struct forward *f, bool paused)
     f->changed = f->changed || f->paused != paused;
     f->paused = paused;
 }
-
-/* ---- from the replica ---- */
 
 void forward_on_result(struct forward *f, void *cookie, enum replica_outcome outcome,
                        const struct result *result)
@@ -331,10 +327,8 @@ void forward_on_change(struct forward *f)
     f->changed = true;
 }
 
-/* ---- from the peers ---- */
-
-/* Takes the leader's epoch from the front of the body, see put_epoch in relay.c; for the tier
- * EFFICIENCY also the leader's time that follows. False: they are missing. */
+/* The leader's epoch at the front of the body (put_epoch in relay.c); for the tier EFFICIENCY also
+ * its time. False: missing. */
 static bool take_epoch(struct forward *f, const struct call *call, struct slice *body)
 {
     bool is_memory = call->tier == TIER_EFFICIENCY;
@@ -369,7 +363,7 @@ static void on_done_there(struct forward *f, struct call *call, struct slice bod
     } else if (result_decode(body, &scratch, &result)) {
         call_answer(f, call, HF_OK, &result, NULL);
     } else {
-        /* It was done, but we cannot decode the result: a newer leader during an upgrade. */
+        /* Done, but we cannot decode the result: a newer leader during an upgrade. */
         call->doubts++;
         call_give_up(f, call);
     }
@@ -458,9 +452,6 @@ void forward_on_down(struct forward *f, uint64_t peer)
     f->changed = true;
 }
 
-/* ---- once per turn ---- */
-
-/* A new leader is known: sends the unanswered calls of the old leader again. */
 static void follow_leader(struct forward *f)
 {
     struct replica_status status;
@@ -559,8 +550,6 @@ void forward_note_leader_ms(struct forward *f, uint64_t cluster_ms)
 {
     f->leader_ms = cluster_ms > f->leader_ms ? cluster_ms : f->leader_ms;
 }
-
-/* ---- open and close ---- */
 
 struct forward *forward_new(const struct forward_options *options)
 {

@@ -1,5 +1,5 @@
 /* Brings a request of the service (service/gateway.h) to the replicated state: submits it here if
- * this node leads, else sends it to the leader, which relays the answer.
+ * this node leads, else sends it to the leader.
  *
  *      new     ──this node leads, no call waits──────▶ here
  *      new     ──otherwise───────────────────────────▶ waiting
@@ -10,8 +10,8 @@
  *      any     ──timeout──▶ answered: UNAVAILABLE or BUSY if it was certainly not done,
  *                                     else OUTCOME_UNKNOWN
  *
- * A call whose outcome is in doubt is sent again with the same bytes. That is safe: commands carry
- * a lease id or a request id (S8), and a command without one is not sent again. */
+ * A call in doubt is sent again with the same bytes, which is safe with a lease id or a request id
+ * (S8). A command without one is not sent again. */
 #ifndef HOLDFAST_NODE_FORWARD_FORWARD_H
 #define HOLDFAST_NODE_FORWARD_FORWARD_H
 
@@ -32,14 +32,14 @@ struct forward_options {
     void *ctx;
     struct replica_time (*now)(void *ctx);
     uint64_t (*boot_ms)(void *ctx); /* boot time in ms, cheaper, for timeouts; NULL: use `now` */
-    struct admission *admission;    /* the limit of the state; NULL: none */
+    struct admission *admission;    /* NULL: no limit of the state */
     struct memory_tier *tier;       /* tier EFFICIENCY; NULL: none, its calls time out */
     const struct core *(*memory_core)(void *ctx); /* its state, or NULL; may be NULL without it */
     /* Of that tier, may be NULL without it: a node subscribes to events; an event was received. */
     void (*on_interest)(void *ctx, uint64_t peer, uint64_t link, uint8_t level);
     bool (*on_event)(void *ctx, uint64_t peer, struct slice body);
-    /* Changes the members on the leader. HF_OK, HF_MEMBERSHIP with a problem, HF_UNAVAILABLE (this
-     * node does not lead) or HF_BUSY (try again). */
+    /* Changes the members. HF_OK, HF_MEMBERSHIP with a problem, HF_UNAVAILABLE (this node does not
+     * lead) or HF_BUSY (try again). */
     enum hf_error (*change)(void *ctx, enum gateway_change change, uint64_t id, const char *address,
                             const char **problem);
 };
@@ -47,25 +47,24 @@ struct forward_options {
 struct forward *forward_new(const struct forward_options *options);
 /* Drops outstanding calls without callbacks. The replica must be freed before. */
 void forward_free(struct forward *f);
-/* Call it before the first call. Both must outlive `f`. */
+/* Before the first call. Both must outlive `f`. */
 void forward_connect(struct forward *f, struct replica *replica, struct peers *peers);
 
-/* The gateway's calls. */
 void forward_submit(struct forward *f, const struct command *command, struct gateway_call *call);
 void forward_barrier(struct forward *f, struct gateway_call *call);
 void forward_change(struct forward *f, enum gateway_change change, uint64_t id, const char *address,
                     struct gateway_change_call *call);
-/* Submits a command before all others, which wait until it is done. Used once, at the start. */
+/* Submits a command before all others, which wait for it. Used once, at the start. */
 void forward_submit_first(struct forward *f, const struct command *command,
                           struct gateway_call *call);
-/* The disk is full: nothing new is submitted on this node, and waiting calls time out. If the node
- * is `alone`, so that no other can lead, they fail immediately. */
+/* Disk full: nothing new is submitted here, and waiting calls time out. If `alone` (no other node
+ * can lead), they fail immediately. */
 void forward_set_read_only(struct forward *f, bool read_only, bool alone);
-/* After a stall the sockets are read first (S1.5): meanwhile the tier EFFICIENCY expires nothing
- * and accepts no command. */
+/* After a stall the sockets are read first (S1.5): the tier EFFICIENCY expires nothing and accepts
+ * no command. */
 void forward_set_reading(struct forward *f, bool reading);
-/* The leadership is being transferred, or a learner has to catch up before it is promoted: nothing
- * is submitted here, so that the batch in flight is the last one. */
+/* For a leadership transfer, or a learner that catches up: nothing is submitted here, the batch in
+ * flight is the last one. */
 void forward_set_paused(struct forward *f, bool paused);
 
 /* From the replica. */
@@ -73,9 +72,9 @@ void forward_on_result(struct forward *f, void *cookie, enum replica_outcome out
                        const struct result *result);
 void forward_on_barrier(struct forward *f, void *cookie, bool reached);
 void forward_on_change(struct forward *f);
-/* The same from the tier EFFICIENCY. `result` NULL: the outcome is unknown. */
+/* From the tier EFFICIENCY. `result` NULL: the outcome is unknown. */
 void forward_on_tier_result(struct forward *f, void *cookie, const struct result *result);
-/* Whether calls were answered since the last call of this: the service has to handle them. */
+/* Whether calls were answered since the last call of this. */
 bool forward_has_answered(struct forward *f);
 /* For commands of the node itself, whose result is not used. */
 void *forward_no_cookie(void);
@@ -87,15 +86,15 @@ bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_
                        struct slice body);
 void forward_on_down(struct forward *f, uint64_t peer);
 
-/* Once per turn of the loop, outside of the replica: sends waiting calls, fails overdue calls. */
+/* Once per turn, outside of the replica: sends waiting calls, fails overdue calls. */
 void forward_run(struct forward *f);
 /* Latest boot time (ms) of the next forward_run; UINT64_MAX: nothing is outstanding. */
 uint64_t forward_next_ms(const struct forward *f);
 uint32_t forward_outstanding(const struct forward *f);
 /* The highest epoch in an answer of a leader, or 0. Our own state may be behind it (S10.2). */
 uint64_t forward_epoch(const struct forward *f);
-/* The last cluster time from the current leader. Its answers of the tier EFFICIENCY may be ahead of
- * what this node has applied. For display only, like gateway.cluster_ms. */
+/* Cluster time of the current leader, whose answers of the tier EFFICIENCY may be ahead of our
+ * applied state. For display only. */
 uint64_t forward_leader_ms(const struct forward *f);
 void forward_note_leader_ms(struct forward *f, uint64_t cluster_ms);
 

@@ -1,10 +1,7 @@
-/* Call objects: the list of each state, the numbers that match answers to calls, and their
- * completion. */
+/* Call objects: lists, numbers that match answers to calls, completion. */
 #include "node/forward/forward_state.h"
 
 #include "service/request/memory_page.h"
-
-/* ---- lists and numbers ---- */
 
 void call_lists_init(struct forward *f)
 {
@@ -126,8 +123,6 @@ void forward_look_up(struct forward *f, struct slice look, struct buffer *out)
     }
 }
 
-/* ---- completion ---- */
-
 void call_answer(struct forward *f, struct call *call, enum hf_error error,
                  const struct result *result, const char *problem)
 {
@@ -159,7 +154,7 @@ void call_give_up(struct forward *f, struct call *call)
     /* A barrier changes nothing, so its outcome is never in doubt. */
     doubtful = doubtful && call->kind != FORWARD_BARRIER && call->kind != FORWARD_LOOK;
     bool full = f->read_only && call->kind == FORWARD_COMMAND;
-    /* Not "no leader": an immediate retry on another node would only add load. */
+    /* Not "no leader": an immediate retry elsewhere would only add load. */
     bool busy =
         f->leader != 0 && (call->is_too_many || (f->saturated && call->tier == TIER_CORRECTNESS));
     enum hf_error error = doubtful ? HF_OUTCOME_UNKNOWN

@@ -1,5 +1,5 @@
-/* Sends a change of members. The leader begins or refuses it immediately. A change that may have
- * been made is never sent again. */
+/* Sends a change of members. The leader begins or refuses it immediately. One that may have been
+ * made is never sent again. */
 #include "node/forward/forward_state.h"
 
 enum { DECLINED_MS = 500 };
@@ -20,7 +20,7 @@ bool change_here(struct forward *f, struct call *call)
 }
 
 /* A leader that is to be demoted or removed transfers the leadership first. A change sent to it
- * meanwhile could be in flight when it stops leading, and would be in doubt. */
+ * meanwhile would be in doubt. */
 void change_declined(struct forward *f, struct call *call)
 {
     struct change change;

@@ -1,9 +1,8 @@
-/* Fits a command to the leader that it is sent to. During a rolling upgrade the leader may run an
- * older program, which reads no later format than its own. */
+/* During a rolling upgrade the leader may run an older program, which reads no later format than
+ * its own. */
 #include "node/forward/forward_state.h"
 
-/* The version of the state that the program of this node supports, as its greeting reports. Without
- * a greeting there is no link, and nothing is sent. */
+/* As the node's greeting reports. Without a greeting there is no link, and nothing is sent. */
 static uint32_t supported_by(const struct forward *f, uint64_t node)
 {
     struct peer_view view;

@@ -1,4 +1,4 @@
-/* Private to forward*.c (calls of this node) and relay.c (requests of other nodes). */
+/* Private to forward*.c (calls) and relay.c (requests of others). */
 #ifndef HOLDFAST_NODE_FORWARD_FORWARD_STATE_H
 #define HOLDFAST_NODE_FORWARD_FORWARD_STATE_H
 
@@ -13,13 +13,13 @@ enum forward_kind {
     FORWARD_COMMAND = 1,
     FORWARD_BARRIER = 2,
     FORWARD_CHANGE = 3,
-    FORWARD_MEMORY = 4,   /* a command for the tier EFFICIENCY */
-    FORWARD_INTEREST = 5, /* which events of that tier the node subscribes to; no answer */
+    FORWARD_MEMORY = 4,   /* for the tier EFFICIENCY */
+    FORWARD_INTEREST = 5, /* subscribes to events of that tier; no answer */
     FORWARD_LOOK = 6,     /* a barrier, and a page of that tier (service/request/memory_page.h) */
 };
 enum forward_status {
     FORWARD_DONE = 1,     /* body: the epoch (protocol 2), then the result or a barrier's index */
-    FORWARD_NOT_DONE = 2, /* this node does not lead: it was not done, and will not be */
+    FORWARD_NOT_DONE = 2, /* does not lead: it was not done, and will not be */
     FORWARD_UNKNOWN = 3,
     FORWARD_BUSY = 4,
     FORWARD_MALFORMED = 5,
@@ -27,30 +27,30 @@ enum forward_status {
     FORWARD_EVENT = 7,   /* not an answer (number 0): an event of the tier EFFICIENCY */
 };
 
-/* The first member of every object that is the cookie of a replica submission. */
+/* The first member of every cookie of a replica submission. */
 enum cookie_kind { COOKIE_NONE, COOKIE_CALL, COOKIE_RELAY };
 struct cookie {
     enum cookie_kind kind;
-    uint64_t proposal; /* its number in the tier EFFICIENCY (S10.2); 0: it has none */
-    uint64_t adds;     /* bytes that admission counts as pending for it (S12.14) */
+    uint64_t proposal; /* number in the tier EFFICIENCY (S10.2); 0: none */
+    uint64_t adds;     /* bytes pending for it in admission (S12.14) */
 };
 
 enum {
-    FORWARD_SLOTS = 1 << 16,    /* maximum of outstanding calls */
-    FORWARD_SOURCES = 1 << 12,  /* queues; connections are spread over them by their number */
-    FORWARD_WINDOW = 128,       /* maximum of sent, unanswered calls of one queue */
+    FORWARD_SLOTS = 1 << 16,
+    FORWARD_SOURCES = 1 << 12,  /* queues; a connection's number selects one */
+    FORWARD_WINDOW = 128,       /* maximum of sent, unanswered calls of a queue */
     FORWARD_ALONE = 512,        /* the same on the leader, while only one queue sends */
-    FORWARD_SHARED_MS = 100,    /* several are taken to send for this long after two did */
-    FORWARD_NODE_WINDOW = 2048, /* maximum of sent, unanswered calls of all queues of this node */
-    FORWARD_TURN = 16,          /* calls of one queue before the next queue has its turn */
-    CALL_BYTES = 256,           /* longer commands have memory of their own */
+    FORWARD_SHARED_MS = 100,    /* several are taken to send for so long after two did */
+    FORWARD_NODE_WINDOW = 2048, /* sent, unanswered calls of all queues */
+    FORWARD_TURN = 16,          /* calls of one queue before the next has its turn */
+    CALL_BYTES = 256,           /* longer commands have their own memory */
 };
 
 enum call_state {
     CALL_WAITING,
     CALL_HERE,
     CALL_THERE,
-    CALL_CATCHING_UP, /* a barrier whose index our own state has not reached */
+    CALL_CATCHING_UP, /* our state has not reached the barrier's index */
     CALL_ANSWERED     /* kept only until the replica has reported all submissions */
 };
 
@@ -62,33 +62,33 @@ struct call {
     enum forward_kind kind;
     enum tier tier;
     bool is_first;
-    bool is_safe;        /* may be sent again when an attempt is in doubt */
-    bool is_too_many;    /* over the limit of outstanding calls */
-    uint32_t here;       /* submissions that the replica has not reported yet */
+    bool is_safe; /* may be sent again when in doubt */
+    bool is_too_many;
+    uint32_t here;       /* submissions not reported yet */
     uint32_t doubts;     /* attempts whose outcome will never be known */
     uint64_t give_up_ms; /* boot time */
     uint64_t number;
-    uint64_t peer; /* the node that it was sent to last */
+    uint64_t peer; /* that it was sent to last */
     uint64_t index;
     uint64_t not_before_ms;   /* boot time; see change_declined */
     struct list link;         /* in the list of its state */
-    uint32_t source;          /* number of its queue; 0: takes no turns */
+    uint32_t source;          /* its queue; 0: takes no turns */
     struct call *source_next; /* in that queue, while it waits */
     struct call *source_prev;
     struct buffer page; /* FORWARD_LOOK: the leader's page, while our state catches up */
-    ref self;           /* in the pool */
-    struct slice bytes; /* the encoded command or change, or what to look up */
-    uint8_t short_bytes[CALL_BYTES]; /* `bytes` if they fit */
+    ref self;
+    struct slice bytes; /* command, change, or what to look up */
+    uint8_t short_bytes[CALL_BYTES];
 };
 
-/* The calls of one connection that wait, in order. Two connections whose numbers are
- * FORWARD_SOURCES apart share a queue, and then its turns. */
+/* The waiting calls of one connection, in order. Connections whose numbers are FORWARD_SOURCES
+ * apart share a queue and its turns. */
 struct source {
     struct call *first;
     struct call *last;
-    uint32_t sent;  /* its calls in the states HERE and THERE */
-    uint32_t taken; /* calls that it sent in its current turn */
-    uint32_t next;  /* in the ring of sources with waiting calls; 0: not in the ring */
+    uint32_t sent;  /* its calls HERE and THERE */
+    uint32_t taken; /* sent in its current turn */
+    uint32_t next;  /* in the ring of sources with waiting calls; 0: not in it */
     uint32_t prev;
 };
 
@@ -108,14 +108,14 @@ struct forward {
     struct forward_options options;
     struct replica *replica;
     struct peers *peers;
-    struct list lists[CALL_ANSWERED + 1]; /* of calls, by state */
+    struct list lists[CALL_ANSWERED + 1]; /* by state */
     uint32_t counts[CALL_ANSWERED + 1];
-    struct pool pool;       /* of calls */
+    struct pool pool;
     struct source *sources; /* by number; 0: calls that take no turns */
-    uint32_t turn;          /* the source whose turn it is; 0: none waits */
-    uint32_t sent;          /* calls of all sources but 0 in the states HERE and THERE */
+    uint32_t turn;          /* whose turn it is; 0: none waits */
+    uint32_t sent;          /* calls HERE and THERE of all sources but 0 */
     uint32_t window;        /* of each source, as of the last forward_run */
-    uint64_t sender;        /* the connection, or node, that sent last */
+    uint64_t sender;        /* connection or node that sent last */
     uint64_t sender_ms;     /* boot time of that */
     uint64_t shared_ms;     /* boot time until which several are taken to send */
     struct call **slots;    /* by the low bits of the number */
@@ -123,21 +123,21 @@ struct forward {
     uint32_t free_count;
     uint64_t generation;
     struct relay *relays;
-    bool held;          /* the first call is not done yet */
-    bool read_only;     /* the disk is full */
-    bool alone;         /* and there is no other node */
-    bool paused;        /* nothing is submitted here, see forward_set_paused */
-    bool changed;       /* a call that could not be sent in the last forward_run may be now */
-    bool reading;       /* sockets are read before anything expires (S1.5) */
-    bool overdue;       /* a call must fail in the next forward_run */
-    bool saturated;     /* calls wait for the log because too many are in flight */
-    bool answered;      /* see forward_has_answered */
-    uint64_t epoch;     /* see forward_epoch */
-    uint64_t leader_ms; /* see forward_leader_ms */
-    void *settled;      /* the cookie that the replica reported last */
+    bool held;      /* the first call is not done yet */
+    bool read_only; /* disk full */
+    bool alone;     /* and there is no other node */
+    bool paused;
+    bool changed; /* a call that could not be sent before may be now */
+    bool reading;
+    bool overdue;
+    bool saturated; /* calls for the log wait: too many are in flight */
+    bool answered;
+    uint64_t epoch;
+    uint64_t leader_ms;
+    void *settled; /* the cookie reported last by the replica */
     uint64_t leader;
     uint64_t leaderless_ms; /* boot time since which no leader is known */
-    uint64_t retry_ms;      /* boot time of the next attempt for waiting calls */
+    uint64_t retry_ms;      /* boot time of the next attempt */
     uint8_t *scratch;       /* of FORWARD_SCRATCH bytes, for encoding */
     struct buffer encoded;
 };
@@ -152,35 +152,34 @@ uint64_t forward_now_ms(const struct forward *f);
  * HF_BUSY: try later. HF_UNAVAILABLE: this node cannot take it. */
 enum hf_error forward_take(struct forward *f, enum tier tier, const struct command *command,
                            struct cookie *cookie, struct replica_time now);
-/* The decision of admission_check; HF_OK without a limit of the state. */
+/* As admission_check; HF_OK without a limit of the state. */
 enum hf_error forward_check_admission(struct forward *f, const struct command *command,
                                       uint64_t *adds);
-/* Submits a command that was admitted to the replica. Errors are those of replica_submit. */
+/* Submits an admitted command. Errors are those of replica_submit. */
 enum hf_error forward_propose(struct forward *f, const struct command *command,
                               struct cookie *cookie, struct replica_time now, uint64_t adds);
 
-/* forward_fit.c: encodes the command again, into `scratch`, if the leader runs an older program.
- * False: that program does not support the command, which has this type. */
+/* forward_fit.c: encodes the command again, into `scratch`, for an older leader. False: that does
+ * not support this type. */
 bool forward_fit(struct forward *f, uint64_t leader, struct slice *bytes, enum command_type *type);
 
-/* forward_turns.c: connections take turns when calls are sent. */
+/* forward_turns.c */
 void turns_open(struct forward *f);
 void turns_close(struct forward *f);
 uint32_t turns_source(uint64_t source);
-/* A connection of this node, or another node, sends a call. */
+/* `sender`: a connection of this node, or another node. */
 void turns_note(struct forward *f, uint64_t sender);
-/* Sets the window for the calls that are sent next. */
+/* Sets the window for the next calls. */
 void turns_begin(struct forward *f, bool leads);
-/* The call enters or leaves this state. */
 void turns_enter(struct forward *f, struct call *call, enum call_state state);
 void turns_leave(struct forward *f, struct call *call, enum call_state state);
-/* Whether a call of this source may be sent before the next turn; calls of others do not wait. */
+/* Before the next turn; calls of others do not wait. */
 bool turns_may_send_now(const struct forward *f, uint32_t source);
-/* The next call that may be sent, NULL: none. */
+/* NULL: none may be sent. */
 struct call *turns_next(struct forward *f);
 
 /* forward_calls.c */
-/* A call that is in no state yet: call_keep and call_enter must follow. */
+/* In no state yet: call_keep and call_enter must follow. */
 struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t source);
 /* Copies the bytes. */
 void call_keep(struct forward *f, struct call *call, struct slice bytes);
@@ -189,18 +188,18 @@ void call_free(struct forward *f, struct call *call);
 void call_free_all(struct forward *f);
 void call_move(struct forward *f, struct call *call, enum call_state to);
 void call_lists_init(struct forward *f);
-/* The calls in one state, oldest first. NULL: no more. */
+/* Oldest first. NULL: no more. */
 struct call *call_first(const struct forward *f, enum call_state state);
 struct call *call_next(const struct forward *f, const struct call *call);
-/* Frees the call if it is answered and the replica has reported all its submissions. */
+/* If it is answered and the replica has reported all submissions. */
 void call_free_if_done(struct forward *f, struct call *call);
 void call_give_number(struct forward *f, struct call *call);
 void call_take_number(struct forward *f, struct call *call);
-/* Reports the outcome to the caller, exactly once. */
+/* Reports the outcome, exactly once. */
 void call_answer(struct forward *f, struct call *call, enum hf_error error,
                  const struct result *result, const char *problem);
 void call_give_up(struct forward *f, struct call *call);
-/* An attempt was not done, or is in doubt: the call waits again if that is safe. */
+/* Not done, or in doubt: the call waits again if that is safe. */
 void call_again(struct forward *f, struct call *call, bool doubtful);
 
 /* change_codec.c */
@@ -214,10 +213,10 @@ size_t change_encode(const struct change *change, uint8_t at[CHANGE_BYTES]);
 bool change_decode(struct slice bytes, struct change *out);
 
 /* forward_change.c */
-/* On the leader: begins or refuses a change immediately. False: neither, the change waits. */
+/* On the leader: begins or refuses a change immediately. False: the change waits. */
 bool change_here(struct forward *f, struct call *call);
 /* The leader did not begin the change. If the change names that leader, it is about to transfer the
- * leadership, and change_may_go_to is false for a while. */
+ * leadership: change_may_go_to is false for a while. */
 void change_declined(struct forward *f, struct call *call);
 bool change_may_go_to(const struct forward *f, const struct call *call, uint64_t leader);
 
@@ -227,7 +226,7 @@ void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcom
 void relay_on_barrier(struct forward *f, struct relay *relay, bool reached);
 void relay_free_all(struct forward *f);
 
-/* forward_calls.c: appends the page that a FORWARD_LOOK requests; on failure appends nothing. */
+/* forward_calls.c: appends the page that a FORWARD_LOOK requests; on failure nothing. */
 void forward_look_up(struct forward *f, struct slice look, struct buffer *out);
 
 #endif

@@ -1,11 +1,11 @@
-/* Calls of the service. On the leader a command goes into the open batch at once, without a second
- * encoding. Other calls wait, encoded, until forward_run sends them. */
+/* On the leader a command goes into the open batch at once. Other calls wait, encoded, for
+ * forward_run. */
 #include "node/forward/forward_state.h"
 
 #include <stdio.h>
 
-/* Whether the command is idempotent, by its id or by what it names (S8.3). Not idempotent without
- * an id: an operator's command, and a re-entrant acquire, which increments the hold count. */
+/* Idempotent by its id or by what it names (S8.3). Not without an id: an operator's command, and a
+ * re-entrant acquire, which increments the hold count. */
 static bool is_safe(const struct command *command)
 {
     if (command->request_id.len > 0 || command->seq > 0) {
@@ -23,17 +23,16 @@ static bool is_safe(const struct command *command)
     }
 }
 
-/* Fails the call if there are too many, or if there was no leader for too long. */
 static void fail_early(struct forward *f, struct call *call)
 {
     uint32_t outstanding = forward_outstanding(f);
     bool leaderless =
         f->leader == 0 && forward_now_ms(f) - f->leaderless_ms > f->options.give_up_ms;
-    /* With a full disk and no other node that could lead, waiting is useless. */
+    /* Full disk, and no other node could lead. */
     bool stuck = f->read_only && f->alone && call->kind == FORWARD_COMMAND;
     call->is_too_many = outstanding > FORWARD_SLOTS;
     if (call->is_too_many || leaderless || stuck) {
-        call->give_up_ms = 0; /* forward_run answers it, after the caller's call has returned */
+        call->give_up_ms = 0; /* forward_run answers it, after this call has returned */
         f->overdue = true;
     }
     f->changed = true;
@@ -46,10 +45,10 @@ static void note_sender(struct forward *f, uint64_t source)
     }
 }
 
-/* Adds the command to the open batch. False: it was not added, and must wait.
+/* Adds the command to the open batch. False: it must wait.
  *
- * The answer must not arrive before forward_submit returns, so a command that the tier EFFICIENCY
- * or the limit of the state may answer is left to forward_run. */
+ * The answer must not arrive before forward_submit returns, so forward_run gets a command that the
+ * tier EFFICIENCY or the limit of the state may answer. */
 static bool submit_now(struct forward *f, struct call *call, const struct command *command)
 {
     if (f->held || f->paused || f->counts[CALL_WAITING] > 0 || !replica_is_serving(f->replica) ||

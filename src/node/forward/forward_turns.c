@@ -1,14 +1,13 @@
 /* Connections take turns when calls are sent to the log.
  *
- * A client that pipelines has up to a thousand calls outstanding. If all of them entered one batch,
- * every other client would wait until that batch is applied. So a connection has at most
- * FORWARD_WINDOW calls sent and unanswered, and a node FORWARD_NODE_WINDOW. One batch is in flight
- * and one is open, so these are also bounds of a batch. The rest waits here, in order, and the
- * connections send FORWARD_TURN calls each in turn. Every node does so with its own connections,
- * and the window of a node is its share of the leader's batches.
+ * A client that pipelines has up to a thousand calls outstanding. In one batch, they would delay
+ * every other client. So a connection has at most FORWARD_WINDOW calls sent and unanswered, and a
+ * node FORWARD_NODE_WINDOW, its share of the leader's batches. One batch is in flight and one is
+ * open, so these also bound a batch. The rest waits here, in order, and the connections send
+ * FORWARD_TURN calls each in turn.
  *
- * If a batch takes long, a small window makes a pipeline slow. So the only connection that sends
- * has a larger window. Only the leader applies this: other nodes see only their own connections. */
+ * With long batches a small window makes a pipeline slow. So the only connection that sends has a
+ * larger one. Only the leader applies this: other nodes see only their own connections. */
 #include "node/forward/forward_state.h"
 
 void turns_open(struct forward *f)
@@ -45,8 +44,8 @@ void turns_begin(struct forward *f, bool leads)
     f->window = is_alone ? FORWARD_ALONE : FORWARD_WINDOW;
 }
 
-/* A source that begins to wait has its turn last. Calls that it sent before count as a part of that
- * turn: the first calls of a pipeline do not wait (turns_may_send_now). */
+/* A source that begins to wait has its turn last. Calls sent before count as part of that turn
+ * (turns_may_send_now). */
 static void ring_add(struct forward *f, uint32_t number)
 {
     struct source *s = &f->sources[number];
@@ -150,7 +149,7 @@ struct call *turns_next(struct forward *f)
         s->taken = 0;
         f->turn = s->next;
     } while (f->turn != begun);
-    /* No other source may send: the first one has another turn. */
+    /* No other source may send. */
     struct source *s = &f->sources[begun];
     if (s->sent >= f->window) {
         return NULL;

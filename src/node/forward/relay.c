@@ -1,5 +1,5 @@
-/* Requests that other nodes forwarded to this one: submitted if this node leads, answered when the
- * outcome is known. The node that sent the request handles every status but DONE. */
+/* Requests forwarded by other nodes: submitted if this node leads. The sender handles every status
+ * but DONE. */
 #include "node/forward/forward_state.h"
 
 #include "service/request/memory_page.h"
@@ -50,9 +50,9 @@ static void answer(struct forward *f, const struct relay *relay, enum forward_st
     peers_answer(f->peers, relay->peer, relay->link, relay->number, (uint8_t)status, body);
 }
 
-/* Puts the leader's epoch at the front of the body of a DONE. So a node that has not applied this
- * leader's entry `lead` yet reports the current epoch to its clients (S10.2). Nodes with protocol 1
- * expect it only in answers of the tier EFFICIENCY. */
+/* At the front of the body of a DONE: a node that has not applied this leader's `lead` reports the
+ * current epoch to its clients (S10.2). Nodes with protocol 1 expect it only in answers of the tier
+ * EFFICIENCY. */
 static bool put_epoch(struct forward *f, const struct relay *relay, struct buffer *out)
 {
     if (relay->kind != FORWARD_MEMORY &&
@@ -65,7 +65,6 @@ static bool put_epoch(struct forward *f, const struct relay *relay, struct buffe
     return buffer_append(out, epoch, sizeof(epoch));
 }
 
-/* Begins or refuses the change immediately. */
 static void on_change_request(struct forward *f, const struct relay *relay, struct slice body)
 {
     struct change change;
@@ -135,8 +134,8 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
     return true;
 }
 
-/* A peer that sent no state limit runs a version without the error state_full, and would treat the
- * outcome as unknown. Replaces it by an error of the same kind that the peer supports. */
+/* A peer that sent no state limit does not support state_full, and would treat the outcome as
+ * unknown. It gets an error of the same kind. */
 static void translate(const struct forward *f, uint64_t peer, struct result *result)
 {
     struct peer_view view = {0};

@@ -1,7 +1,7 @@
-/* Encodes results, see result_codec.h. The fields are those of RESULT_FIELDS. */
+/* Encodes results by RESULT_FIELDS. */
 #include "node/forward/result_codec.h"
 
-/* The number of answers of a keep-alive; `count` has another meaning in other results. */
+/* Answers of a keep-alive; `count` has another meaning in other results. */
 static uint32_t alive_count(const struct result *result)
 {
     return result->type == COMMAND_KEEPALIVE && result->error == HF_OK ? result->count : 0;

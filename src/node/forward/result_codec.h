@@ -1,18 +1,16 @@
-/* Encodes the result of a command, which the leader sends to the node that forwarded it. */
+/* The result of a command for the node that forwarded it. */
 #ifndef HOLDFAST_NODE_FORWARD_RESULT_CODEC_H
 #define HOLDFAST_NODE_FORWARD_RESULT_CODEC_H
 
 #include "base/buffer.h"
 #include "core/result.h"
 
-/* Upper bound of an encoded result. */
 #define RESULT_BYTES_MAX (128u << 10)
 
-/* Appends the result, encoded for a receiver whose state has at least this version. False: it does
- * not fit. */
+/* For a receiver of at least this state version. False: it does not fit. */
 bool result_encode(const struct result *result, uint32_t version, struct buffer *out);
 
-/* Memory that a decoded result points to, besides the encoded bytes. */
+/* Memory of a decoded result besides the encoded bytes. */
 struct result_scratch {
     struct cycle_step cycle[LIMIT_DEADLOCK_CYCLE];
 };

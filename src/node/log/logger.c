@@ -1,4 +1,4 @@
-/* The log thread, and the loop's side of it: see logger.h. */
+/* The log thread, and the loop's side of it. */
 #include "node/log/logger.h"
 
 #include <errno.h>
@@ -37,14 +37,12 @@ static size_t job_size(const struct job *job)
     return sizeof(*job) + job->count * sizeof(job->entries[0]);
 }
 
-/* ---- the thread ---- */
-
 uint64_t logger_now_us(void)
 {
     return uv_hrtime() / 1000;
 }
 
-/* With queue_lock. True: something changed; false: timeout. */
+/* With queue_lock. False: timeout. */
 static bool wait_for_change(struct logger *l, unsigned ms)
 {
     struct timespec until;
@@ -103,7 +101,7 @@ static void release_log(struct logger *l)
     l->stats.disk_bytes = disk_bytes;
 }
 
-/* With queue_lock, which is released meanwhile: one append. */
+/* With queue_lock, which is released meanwhile. */
 static enum storage_status append(struct logger *l, const struct list *batch,
                                   struct problem *problem)
 {
@@ -120,7 +118,7 @@ static enum storage_status append(struct logger *l, const struct list *batch,
     return status;
 }
 
-/* With queue_lock, which is released meanwhile, so that the woken loop does not wait for it. */
+/* With queue_lock, which is released meanwhile: the woken loop does not wait for it. */
 static void wake_loop(struct logger *l)
 {
     if (l->woken) {
@@ -177,8 +175,8 @@ void logger_finish(struct logger *l, struct list *batch, enum storage_status sta
     }
 }
 
-/* With queue_lock, which is released meanwhile. Completes pending removals of files to free disk
- * space. False: there are none. */
+/* With queue_lock, which is released meanwhile. Completes removals of files. False: there are
+ * none. */
 static bool trim_all(struct logger *l)
 {
     struct snapshots *snapshots = l->options.store->snapshots;
@@ -237,7 +235,7 @@ static bool wait_idle(struct logger *l)
     return idle;
 }
 
-/* The queue is empty: prepares the next segment from a filled file, or seals the log. */
+/* Prepares the next segment from a filled file, or seals the log. */
 static void do_idle_work(struct logger *l)
 {
     struct problem problem = {0};
@@ -276,7 +274,7 @@ static void wait_for_loop(struct logger *l)
 
 static void do_next(struct logger *l)
 {
-    l->busy = true; /* throughout, so that no direct write overtakes a job taken from todo */
+    l->busy = true; /* throughout: no direct write overtakes a job taken from todo */
     if (list_is_empty(&l->todo)) {
         do_idle_work(l);
     } else if (logger_first(&l->todo)->work == NULL) {
@@ -290,8 +288,7 @@ static void do_next(struct logger *l)
     }
 }
 
-/* With queue_lock. Whether to fill the file of the next segment now: the thread has no other work,
- * and the disk is not known to be full. */
+/* With queue_lock. The thread has no other work, and the disk is not known to be full. */
 static bool may_fill(const struct logger *l)
 {
     bool is_free = list_is_empty(&l->todo) || logger_is_for_loop(l);
@@ -299,8 +296,8 @@ static bool may_fill(const struct logger *l)
            logger_now_us() >= l->fill_us;
 }
 
-/* With queue_lock, which is released meanwhile. A step takes as long as many appends; direct writes
- * of the loop do not wait for it. */
+/* With queue_lock, which is released meanwhile. A step takes as long as many appends; no direct
+ * write waits for it. */
 static void fill_next_segment(struct logger *l)
 {
     struct problem problem = {0};
@@ -317,7 +314,7 @@ static void fill_next_segment(struct logger *l)
     }
 }
 
-/* With queue_lock. Whether the thread has nothing to do but remove files. */
+/* With queue_lock. The thread has nothing else to do. */
 static bool may_trim(const struct logger *l)
 {
     bool is_free = list_is_empty(&l->todo) || logger_is_for_loop(l);
@@ -360,8 +357,6 @@ static void *run(void *argument)
     }
     return NULL;
 }
-
-/* ---- on the loop ---- */
 
 static void job_free(struct logger *l, struct job *job)
 {
@@ -407,7 +402,7 @@ static void on_wake(uv_poll_t *handle, int status, int events)
     struct list done;
     list_init(&done);
     list_move_all(&done, &l->done);
-    logger_begin_write(l); /* start the next write before the callbacks of the last one */
+    logger_begin_write(l); /* before the callbacks of the last one */
     pthread_mutex_unlock(&l->queue_lock);
     for (struct job *job = take_job(&done); job != NULL; job = take_job(&done)) {
         if (job->work != NULL) {
@@ -442,7 +437,6 @@ void logger_write(struct logger *l, uint64_t first, const struct replica_entry *
                   uint32_t count)
 {
     hf_assert(count > 0);
-    /* Drop entries that were read ahead and are replaced now. */
     if (l->piece.count > 0 && first <= l->piece.first + l->piece.count - 1) {
         log_piece_free(&l->piece);
         l->piece = (struct log_piece){0};
@@ -494,7 +488,7 @@ bool logger_read(struct logger *l, uint64_t index, struct replica_entry *out)
     return true;
 }
 
-/* On the loop: waits for the direct write in flight. Its callbacks run later, as usual. */
+/* On the loop: waits for the direct write. Its callbacks run later, as usual. */
 static void clear_in_flight(struct logger *l)
 {
     if (l->in_flight_file != NULL) {
@@ -522,8 +516,6 @@ void logger_stats(struct logger *l, struct logger_stats *out)
     *out = l->stats;
     pthread_mutex_unlock(&l->queue_lock);
 }
-
-/* ---- open and close ---- */
 
 struct logger *logger_new(const struct logger_options *options)
 {

@@ -1,12 +1,11 @@
-/* The log writes of a running node, one sync per batch (S12.3), and slow disk work that must keep
- * its order with them: naming a snapshot, dropping or resetting the log, loading a state.
+/* The log writes of a running node, one sync per batch (S12.3), and slow disk work in order with
+ * them: naming a snapshot, dropping or resetting the log, loading a state.
  *
  *      loop: write, run ──queue──┬──▶ thread: append+sync, work ──┬──done──▶ loop: on_written, done
  *                                └──▶ kernel: a direct write ─────┘
  *
- * If the log supports direct writes (storage/log.h, log_begin), the loop starts the writes that are
- * next in the queue, and the kernel reports when they are durable. The thread does all other work
- * (decision 19).
+ * The loop starts direct writes, if the log supports them (storage/log.h, log_begin). The thread
+ * does all other work (decision 19).
  *
  * Ownership:
  *   - The log: the thread or the loop, whichever writes; the loop may read it at any time
@@ -14,9 +13,8 @@
  *   - Snapshots: the thread commits and prunes; the loop opens, pins and aborts
  *     (storage/snapshots.h).
  *   - Term and vote: the loop (storage/meta.h).
- * So the loop never waits for a log or snapshot write, a sync, or the removal of a file; only
- * starting a direct write may block shortly in the kernel. The thread removes files in steps, when
- * it is idle.
+ * So the loop never waits for the disk; only starting a direct write may block shortly. The thread
+ * removes files in steps, when it is idle.
  *
  * Full disk: the write is retried until space is free, and on_full reports both changes. Any other
  * failure is final: on_failed is called once, and no more work is done. */
@@ -43,27 +41,27 @@ struct logger_options {
 
 struct logger *logger_new(const struct logger_options *options);
 /* Completes the queue (a write that finds the disk full is dropped), seals the log, ends the
- * thread. Makes no callbacks. The loop must run once more, then call logger_free. */
+ * thread. No callbacks. The loop must run once more before logger_free. */
 void logger_stop(struct logger *l);
 void logger_free(struct logger *l);
 
-/* See replica/ports.h: the bytes must stay valid until on_written. */
+/* The bytes must stay valid until on_written (replica/ports.h). */
 void logger_write(struct logger *l, uint64_t first, const struct replica_entry *entries,
                   uint32_t count);
-/* Starts the direct write. Call it before the loop sleeps, after all output is sent: starting one
- * takes as long as sending several messages, which must not be delayed. */
+/* Before the loop sleeps, after all output is sent: starting a direct write takes as long as
+ * sending several messages. */
 void logger_begin(struct logger *l);
 bool logger_read(struct logger *l, uint64_t index, struct replica_entry *out);
 
 /* Runs `work` on the thread, after everything queued before; then `done` on the loop. STORAGE_FULL
- * is passed to `done` without a retry. If `work` returns another failure, on_failed is called. */
+ * is passed to `done` without a retry. After another failure, on_failed is called. */
 typedef enum storage_status (*logger_work_fn)(void *ctx, struct problem *problem);
 typedef void (*logger_done_fn)(void *ctx, enum storage_status status,
                                const struct problem *problem);
 void logger_run(struct logger *l, logger_work_fn work, logger_done_fn done, void *ctx);
 
-/* Exclusive access to the log and the snapshots while a node starts. Waits until the thread and the
- * kernel have finished their current work. */
+/* Exclusive access to log and snapshots while a node starts. Waits for the current work of thread
+ * and kernel. */
 void logger_lock_all(struct logger *l);
 void logger_unlock_all(struct logger *l);
 

@@ -1,5 +1,5 @@
 /* Direct writes: the loop itself starts and completes an append that fits into the open segment
- * (storage/disk.h), so that no thread is woken for it.
+ * (storage/disk.h); no thread is woken.
  *
  *      todo ──begin──▶ in_flight ──DONE────▶ done (reported from on_wake)
  *                          │
@@ -7,8 +7,8 @@
  *                          └──────FAILED───▶ done, and the logger has failed
  *      todo ──the log refuses a direct write──▶ todo, marked for the thread
  *
- * Order is kept: the log has one owner at a time (logger_state.h). Later jobs wait in todo, where
- * consecutive writes are merged. */
+ * The log has one owner at a time (logger_state.h), which keeps the order. Later jobs wait in todo,
+ * where consecutive writes are merged. */
 #include "node/log/logger_state.h"
 
 #include "base/panic.h"
@@ -65,7 +65,7 @@ static enum disk_direct submit(struct logger *l, const struct log_entry *entries
 void logger_begin_write(struct logger *l)
 {
     if (!list_is_empty(&l->in_flight) || l->busy) {
-        return; /* the owner of the log continues with the queue when it is done */
+        return; /* the owner of the log then continues with the queue */
     }
     if (logger_is_for_loop(l)) {
         logger_take_writes(l, &l->in_flight);

@@ -37,32 +37,32 @@ struct job {
 struct logger {
     struct logger_options options;
     pthread_t thread;
-    int wake_fd; /* an eventfd: uv_async spins if its sender is preempted in the middle */
+    int wake_fd; /* an eventfd: uv_async spins if its sender is preempted */
     uv_poll_t wake;
 
     /* Lock order: log_lock, then queue_lock. */
     pthread_mutex_t log_lock;   /* see above */
-    pthread_mutex_t queue_lock; /* guards the rest; do not take log_lock while holding it */
+    pthread_mutex_t queue_lock; /* guards the rest */
     pthread_cond_t queue_changed;
     struct list todo;
     struct list done;
-    struct list in_flight; /* the jobs of the direct write that is outstanding */
-    bool direct;           /* use direct writes where possible */
-    bool busy;             /* the thread owns the log */
-    bool waiting;          /* the thread takes the log as soon as in_flight is empty */
+    struct list in_flight;
+    bool direct;  /* use direct writes where possible */
+    bool busy;    /* the thread owns the log */
+    bool waiting; /* the thread takes the log when in_flight is empty */
     bool stopping;
     bool full;
     bool full_changed;
     bool failed;
     bool failed_reported;
-    bool woken; /* wake_fd is signalled, and the loop has not handled it yet */
+    bool woken; /* wake_fd is signalled, not handled yet */
     struct problem problem;
     struct logger_stats stats;
 
     uint64_t fill_us;                 /* thread only: no log_fill before this time, disk was full */
     struct log_entry *merged;         /* used by the owner of the log */
     struct log_piece piece;           /* loop only: entries read ahead */
-    struct disk_file *in_flight_file; /* loop only: file of the outstanding direct write */
+    struct disk_file *in_flight_file; /* loop only: of the outstanding direct write */
     size_t in_flight_count;           /* entries of that write */
     size_t in_flight_bytes;
     uint64_t in_flight_since_us;
@@ -71,18 +71,17 @@ struct logger {
 /* ---- logger.c ---- */
 
 uint64_t logger_now_us(void);
-/* The first job of the list; NULL when it is empty. */
+/* NULL: the list is empty. */
 struct job *logger_first(const struct list *jobs);
 
 /* The caller holds queue_lock. */
 
-/* Takes the first write and the writes that continue it. A single write may have any length. */
+/* Takes the first write, of any length, and the writes that continue it. */
 void logger_take_writes(struct logger *l, struct list *batch);
-/* The entries of the jobs of `batch`, which are consecutive writes, as one list. */
 const struct log_entry *logger_merge(struct logger *l, const struct list *batch, size_t *count,
                                      size_t *bytes);
 void logger_count_append(struct logger *l, size_t entries, size_t bytes, uint64_t since_us);
-/* Marks the jobs as done. The caller wakes the loop, which reports them. */
+/* The caller wakes the loop, which reports the jobs. */
 void logger_finish(struct logger *l, struct list *batch, enum storage_status status);
 void logger_fail(struct logger *l, const struct problem *problem);
 
@@ -92,11 +91,10 @@ void logger_fail(struct logger *l, const struct problem *problem);
 bool logger_is_for_loop(const struct logger *l);
 
 /* On the loop, with queue_lock, which is released meanwhile. Starts a direct write of the next
- * jobs, if the log is free and the write can be direct. Otherwise wakes the thread if it has
- * work. */
+ * jobs, if the log is free and allows it. Otherwise wakes the thread if it has work. */
 void logger_begin_write(struct logger *l);
 
-/* On the loop, without locks: completes the outstanding direct write. False: it is not done yet. */
+/* On the loop, without locks: completes the outstanding direct write. False: not done yet. */
 bool logger_end_write(struct logger *l, bool wait);
 
 #endif

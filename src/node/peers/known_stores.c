@@ -1,6 +1,5 @@
-/* The file is text, readable for an operator: one line per node, and a checksum at the end.
- * `removed` and `used` are stored as the store id of an impossible node id, so that older versions
- * of Holdfast can read the file. */
+/* The file is text: one line per node, and a checksum. `removed` and `used` are stored as the store
+ * id of an impossible node id: older versions of Holdfast can read the file. */
 #include "node/peers/known_stores.h"
 
 #include <inttypes.h>

@@ -1,11 +1,11 @@
 /* The store id of each node of the cluster (S12.1), in a small file.
  *
- * A node learns the store id of a member when it dials that member's address, or from another
- * member. An entry never changes. A node that later presents another store id has lost its disk,
- * and its votes with it: it must not vote again.
+ * A node learns it by dialling a member's address, or from another member. An entry never changes.
+ * A node that presents another store id has lost its disk, and its votes with it: it must not vote
+ * again.
  *
- * Ids are never reused. The entry of a removed node is dropped; every id up to the highest removed
- * one counts as used, and a new member needs a higher id. */
+ * Ids are never reused: the entry of a removed node is dropped, and every id up to it counts as
+ * used. */
 #ifndef HOLDFAST_NODE_PEERS_KNOWN_STORES_H
 #define HOLDFAST_NODE_PEERS_KNOWN_STORES_H
 
@@ -22,14 +22,14 @@ struct known_store {
 };
 
 struct known_stores {
-    uint64_t removed; /* highest id that this node saw removed; new members are above it */
+    uint64_t removed; /* highest id that this node saw removed */
     uint64_t used;    /* `removed`, or what a member reported if higher; new members are above it */
     uint32_t count;
     struct known_store at[KNOWN_STORES_MAX];
 };
 
-/* Upper bound of `removed` and `used`, so that unused ids always exist above them. A removed node
- * with a higher id keeps its entry. */
+/* Upper bound of `removed` and `used`: unused ids always exist above it. A removed node with a
+ * higher id keeps its entry. */
 #define KNOWN_STORES_ID_MAX (UINT64_C(4294967295) - 65535)
 
 /* A missing file is an empty list; a damaged one is STORAGE_CORRUPT. */
@@ -41,25 +41,23 @@ enum storage_status known_stores_save(const struct known_stores *known, struct d
 
 /* NULL: not known. */
 const struct known_store *known_stores_find(const struct known_stores *known, uint64_t node);
-/* False if the list is full. The node must have no entry. */
+/* False: full. The node must have no entry. */
 bool known_stores_add(struct known_stores *known, uint64_t node, struct id store);
-/* Does nothing if there is no entry. */
+/* No entry: does nothing. */
 void known_stores_remove(struct known_stores *known, uint64_t node);
-/* The id belongs, or may have belonged, to a member: do not use it for another node. */
+/* The id belongs, or may have belonged, to a member. */
 bool known_stores_is_used(const struct known_stores *known, uint64_t node);
 
-/* A list of members, for the functions below. */
 struct known_members {
     const uint64_t *ids;
     uint32_t count;
 };
-/* The committed members were `before` and are `now`: drops the entries of removed members. Returns
- * whether something changed. */
+/* Drops the entries of removed members. Returns whether something changed. */
 bool known_stores_follow(struct known_stores *known, struct known_members before,
                          struct known_members now);
-/* If the list is full, drops the entry with the lowest id that is not a member. */
+/* If full, drops the entry with the lowest id that is not a member. */
 void known_stores_evict(struct known_stores *known, struct known_members now);
-/* A member reported that ids up to `used` were used. Returns whether something changed. */
+/* Returns whether something changed. */
 bool known_stores_raise_used(struct known_stores *known, uint64_t used);
 
 #endif

@@ -1,8 +1,7 @@
 /* Which nodes this node admits (S12.10), and which store ids it has recorded (S12.1).
  *
- * The configuration in our log defines the members. Our log may be behind: it can lack a member
- * that was added since, and that member may lead. So this node also admits a node whose store id
- * another member reported, unless it saw that node removed. */
+ * Our log defines the members, but may lack one that was added since and may lead. So this node
+ * also admits a node whose store id another member reported, unless it saw that node removed. */
 #include "node/node_state.h"
 
 #include <stdio.h>
@@ -31,8 +30,8 @@ bool node_admits(void *ctx, uint64_t id, char sentence[PEER_SENTENCE_MAX])
                  ull(id));
         return false;
     }
-    /* A node that joins knows the others by its settings. The first entries of the log may have
-     * members that are all gone, so the settings count until the log has this node as a member. */
+    /* A joining node knows the others by its settings, until the log has it as a member: all
+     * members in the first entries may be gone. */
     bool is_joining = !has_members || !replica_is_member(n->replica, n->options.id);
     if (is_joining && is_in_options(n, id)) {
         return true;
@@ -47,8 +46,6 @@ bool node_admits(void *ctx, uint64_t id, char sentence[PEER_SENTENCE_MAX])
         ull(id), ull(id));
     return false;
 }
-
-/* ---- stores ---- */
 
 void node_publish_stores(struct node *n)
 {
@@ -86,15 +83,14 @@ static struct known_members committed(const struct node *n)
 }
 
 /* An entry in `known` marks its id as used. So the store id of a non-member is kept only in memory
- * (`met`): two nodes that wait to be added may connect to each other without using up their ids.
- * A non-member may have a new store id after a restart. */
+ * (`met`): two nodes that wait to be added may connect without using up their ids. */
 void node_note_store(void *ctx, uint64_t id, struct id store)
 {
     struct node *n = ctx;
     if (n->replica == NULL || !replica_is_member(n->replica, id)) {
         known_stores_remove(&n->met, id);
         if (!known_stores_add(&n->met, id, store)) {
-            n->met.count = 0; /* they are added again when they reconnect */
+            n->met.count = 0; /* added again when they reconnect */
         }
         return;
     }
@@ -104,7 +100,6 @@ void node_note_store(void *ctx, uint64_t id, struct id store)
     }
 }
 
-/* Moves the nodes that became members from `met` to `known`. */
 static void note_met(struct node *n)
 {
     for (uint32_t i = n->met.count; i > 0; i--) {
@@ -118,7 +113,7 @@ static void note_met(struct node *n)
     }
 }
 
-/* Adds the reported store ids that are missing, and keeps free entries for all members. */
+/* Adds missing store ids, and keeps free entries for all members. */
 void node_on_introduced(void *ctx, const struct peer_introduction *intro)
 {
     struct node *n = ctx;

@@ -1,4 +1,4 @@
-/* The greeting between two nodes, and frames over a connection. */
+/* See peer_link.h. */
 #include "node/peers/peer_link.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@ enum {
         2000, /* TCP_USER_TIMEOUT: detects a cut cable earlier than TCP does by default */
 };
 
-/* With more pending output than this, messages are dropped: the engine sends them again. */
+/* With more pending output, messages are dropped: the engine sends them again. */
 #define SEND_LIMIT (PEER_FRAME_MAX / 2)
 
 const struct connection_options peer_connection_options = {
@@ -23,8 +23,6 @@ const struct connection_options peer_connection_options = {
     .writes_first = true, /* all nodes wait for a batch; one client waits for an answer */
     .read_under_pressure = true,
 };
-
-/* ---- sending ---- */
 
 static uint64_t now_ms(const struct peer_link *link)
 {
@@ -124,9 +122,7 @@ void peer_link_refuse(struct peer_link *link, const char *sentence)
     connection_close(link->connection);
 }
 
-/* ---- the greeting ---- */
-
-/* The checks that need no owner, then the owner's. */
+/* The checks that need no owner come first. */
 static bool check_introduction(struct peer_link *link, const struct peer_introduction *intro)
 {
     char sentence[PEER_SENTENCE_MAX];
@@ -162,7 +158,7 @@ static void become_ready(struct peer_link *link)
     link->ops->on_ready(link->ctx, link);
 }
 
-/* The other end refuses us. Its reason is untrusted: control characters are replaced. */
+/* The reason is untrusted: control characters are replaced. */
 static void on_refuse(struct peer_link *link, struct slice payload)
 {
     char sentence[PEER_SENTENCE_MAX];
@@ -207,7 +203,7 @@ static bool on_welcome(struct peer_link *link, struct slice payload)
     return true;
 }
 
-/* Keeps a copy of HELLO: it is used only after BEGIN. */
+/* HELLO is used only after BEGIN. */
 static bool on_hello(struct peer_link *link, struct slice payload)
 {
     struct peer_introduction *intro = &link->introduction;
@@ -254,8 +250,6 @@ static bool on_greeting(struct peer_link *link, enum peer_frame type, struct sli
     }
     return type == PEER_BEGIN && on_begin(link, payload);
 }
-
-/* ---- the connection ---- */
 
 static bool on_frame(struct peer_link *link, enum peer_frame type, struct slice payload)
 {

@@ -1,5 +1,5 @@
-/* One framed connection between two nodes, from the greeting to the close. peer_protocol.h defines
- * the frames. The owner decides, by the op `check`, whether the other node is admitted.
+/* One framed connection between two nodes (peer_protocol.h). The owner decides, by the op `check`,
+ * whether the other node is admitted.
  *
  *      dialled:   HELLO sent ──WELCOME──▶ ready (BEGIN sent)
  *      accepted:  idle ──HELLO──▶ WELCOME sent ──BEGIN──▶ ready
@@ -12,8 +12,7 @@
 
 struct peer_link;
 
-/* The identity of this node. All links share it. It changes only when a node that joins learns its
- * cluster. */
+/* The identity of this node. It changes only when a joining node learns its cluster. */
 struct peer_self {
     struct id cluster;
     char cluster_name[PEER_NAME_MAX + 1];
@@ -24,20 +23,20 @@ struct peer_self {
     char peer_address[PEER_ADDRESS_MAX + 1]; /* where members dial this node; "": not known */
     uint8_t stores[PEER_STORES_MAX];         /* store ids of other nodes (S12.1) */
     size_t stores_len;
-    uint32_t state; /* newest state machine version that this node supports */
+    uint32_t state; /* newest supported state machine version */
     uint64_t used_ids;
     uint64_t state_max; /* PEER_NO_LIMIT: none */
 };
 
 struct peer_link_ops {
-    /* Whether the other node is admitted. If not, `sentence` is the reason, which is sent to it.
-     * Keep nothing of `intro` yet: a dialler has not proven that it is alive. */
+    /* If not admitted, the other node is sent `sentence`. Keep nothing of `intro` yet: a dialler
+     * has not proven that it is alive. */
     bool (*check)(void *ctx, struct peer_link *link, const struct peer_introduction *intro,
                   char sentence[PEER_SENTENCE_MAX]);
-    /* Refused, by us or by the other end. on_close follows. */
+    /* By us or by the other end. on_close follows. */
     void (*on_refused)(void *ctx, struct peer_link *link, const char *sentence, bool by_us);
     void (*on_ready)(void *ctx, struct peer_link *link);
-    /* False: the frame is invalid, the link is aborted. Only after on_ready. */
+    /* False: invalid, the link is aborted. Only after on_ready. */
     bool (*on_frame)(void *ctx, struct peer_link *link, enum peer_frame type, struct slice payload);
     /* Output is below PEER_LINK_LOW, after peer_link_expect_drain; may be NULL. */
     void (*on_drained)(void *ctx, struct peer_link *link);
@@ -46,12 +45,12 @@ struct peer_link_ops {
 };
 
 struct peer_link {
-    /* The owner may read these. */
+    /* Readable by the owner. */
     uint64_t peer;   /* 0: not received yet */
     uint64_t life;   /* of the peer */
-    uint64_t number; /* of this link in this process; later links have higher numbers */
+    uint64_t number; /* in this process; later links have higher numbers */
     enum peer_purpose purpose;
-    uint32_t protocol; /* the newest version that both ends announced; 0: not greeted yet */
+    uint32_t protocol; /* the newest that both ends announced; 0: not greeted yet */
     bool dialled;
     bool ready;
     bool refused;
@@ -59,8 +58,8 @@ struct peer_link {
     uint64_t sent_ms;     /* loop time of the last bytes sent */
     void *owner;          /* for the owner's use, like `origin` */
     void *origin;
-    /* The other end's introduction. Accepted link: valid until peer_link_forget_introduction or the
-     * close. Dialled link: valid only in `check` and on_ready. */
+    /* Accepted link: valid until peer_link_forget_introduction or the close. Dialled link: valid
+     * only in `check` and on_ready. */
     const struct peer_introduction *intro;
     bool sends_stores; /* set by `check`: our WELCOME lists the known stores */
 
@@ -69,8 +68,8 @@ struct peer_link {
     const struct peer_self *self;
     const struct peer_link_ops *ops;
     void *ctx;
-    uint64_t wanted; /* the node that we dialled */
-    bool greeted;    /* accepted link: WELCOME is sent */
+    uint64_t wanted;
+    bool greeted; /* accepted link: WELCOME is sent */
     bool closed;
     struct net *net;
     struct peer_introduction introduction;
@@ -87,21 +86,17 @@ struct peer_link *peer_link_accept(struct net *net, struct connection *c,
                                    const struct peer_self *self, const struct peer_link_ops *ops,
                                    void *ctx);
 
-/* Appends a frame to the output of this turn. False: not sent, too much output is pending. */
+/* Appends a frame to the output of this turn. False: not sent, too much is pending. */
 bool peer_link_send(struct peer_link *link, enum peer_frame type, struct slice payload);
-/* The same for a request or an answer: head and body. */
 bool peer_link_send_request(struct peer_link *link, enum peer_frame type, uint64_t number,
                             uint8_t kind, struct slice body);
-/* Bytes of output that the other end has not taken yet. */
+/* Output that the other end has not taken yet. */
 size_t peer_link_pending(const struct peer_link *link);
 
-/* Frees the introduction of an accepted link. */
 void peer_link_forget_introduction(struct peer_link *link);
 
-/* Gives a ready link to another owner. */
 void peer_link_hand_over(struct peer_link *link, const struct peer_link_ops *ops, void *ctx);
 
-/* Sends the reason to the other end, and closes. */
 void peer_link_refuse(struct peer_link *link, const char *sentence);
 void peer_link_close(struct peer_link *link, const char *reason);
 
@@ -110,7 +105,6 @@ void peer_link_expect_drain(struct peer_link *link);
 #define PEER_LINK_HIGH (1u << 20)
 #define PEER_LINK_LOW (256u << 10)
 
-/* Options of all connections between nodes. */
 extern const struct connection_options peer_connection_options;
 
 #endif

@@ -1,7 +1,7 @@
-/* Frames and greetings between nodes: encoding and decoding, checked and bounded. */
+/* See peer_protocol.h. */
 #include "node/peers/peer_protocol.h"
 
-/* First in every introduction, to detect other protocols. */
+/* Detects other protocols. */
 static const uint8_t magic[8] = {'H', 'O', 'L', 'D', 'P', 'E', 'E', 'R'};
 
 static void put_length(uint8_t *at, uint32_t value)

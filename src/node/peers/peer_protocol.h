@@ -1,7 +1,7 @@
 /* The wire protocol between two nodes: frames and their encoding. Uses no socket.
  *
  * A frame is its length (4 bytes, little-endian, counting what follows), its type (1 byte) and its
- * payload. TCP preserves order and content, so frames carry no checksum; stored data has its own.
+ * payload. TCP preserves content, so frames carry no checksum.
  *
  *      dialler                                          acceptor
  *         │                                                │
@@ -12,28 +12,28 @@
  *         │ ─── MESSAGE, REQUEST, PING ──────────────────▶ │
  *         │ ◀── ANSWER ─────────────────────────────────── │
  *
- * The number proves that the dialler is alive now. A process can die after its HELLO, and its bytes
- * can arrive after its successor has connected; but it cannot have read the number.
+ * The number proves that the dialler is alive: the HELLO of a dead process can arrive after its
+ * successor has connected.
  *
- * A connection is either for messages (Raft messages, and requests forwarded to the leader), or for
- * one snapshot: the dialler sends FETCH, the acceptor sends PIECEs and an END (S12.4). */
+ * A connection is for messages (of Raft, and requests to the leader), or for one snapshot: the
+ * dialler sends FETCH, the acceptor PIECEs and an END (S12.4). */
 #ifndef HOLDFAST_NODE_PEERS_PEER_PROTOCOL_H
 #define HOLDFAST_NODE_PEERS_PEER_PROTOCOL_H
 
 #include "base/buffer.h"
 #include "base/codec.h"
 
-/* Version 2: the body of an ANSWER with status DONE begins with the leader's epoch
- * (node/forward/relay.c). Two nodes use the newest version that both announce. */
+/* Version 2: an ANSWER with status DONE begins with the leader's epoch (node/forward/relay.c). Two
+ * nodes use the newest common version. */
 #define PEER_PROTOCOL_OLDEST 1u
 #define PEER_PROTOCOL_EPOCH 2u
 #define PEER_PROTOCOL_NEWEST 2u
 
-#define PEER_FRAME_MAX (64u << 20) /* a message with entries for a follower that is far behind */
-#define PEER_GREETING_MAX 8192u    /* HELLO, WELCOME, BEGIN, REFUSE: the peer is not trusted yet */
+#define PEER_FRAME_MAX (64u << 20) /* entries for a follower that is far behind */
+#define PEER_GREETING_MAX 8192u    /* HELLO, WELCOME, BEGIN, REFUSE: not trusted yet */
 #define PEER_FRAME_HEAD 5u
 #define PEER_SENTENCE_MAX 512
-#define PEER_NAME_MAX 64     /* of a cluster */
+#define PEER_NAME_MAX 64
 #define PEER_ADDRESS_MAX 265 /* "HOST:PORT" */
 
 enum peer_frame {
@@ -61,50 +61,50 @@ struct peer_introduction {
     struct id cluster; /* zero: the sender joins and has no cluster id yet */
     struct slice cluster_name;
     uint64_t node;
-    uint64_t to; /* the node that it expects at the other end */
+    uint64_t to; /* expected at the other end */
     struct id store;
-    uint64_t life;   /* counts the starts of that node (S12.1) */
+    uint64_t life;   /* counts its starts (S12.1) */
     uint64_t number; /* WELCOME: to be repeated in BEGIN */
     struct slice client_address;
     struct slice stores;       /* store ids of other nodes (S12.1): see peer_stores_next */
-    uint32_t state;            /* newest state machine version that it supports (S12.9) */
+    uint32_t state;            /* newest supported state machine version (S12.9) */
     struct slice peer_address; /* where members dial it, "HOST:PORT"; empty: not sent */
     uint64_t used_ids;         /* ids up to this were used or skipped (S12.1); 0: not sent */
     uint64_t state_max;        /* bytes of state that fit its memory (S12.14); 0: not sent */
 };
 
-/* state_max of a node without a limit. */
+/* state_max without a limit. */
 #define PEER_NO_LIMIT UINT64_MAX
 
-/* Upper bound of `life`: more starts than any node makes. */
+/* Of `life`: more starts than any node makes. */
 #define PEER_LIFE_MAX (UINT64_C(1) << 40)
 
-/* Iterates over `stores`: node ids with their store ids, 24 bytes each. */
+/* Iterates over `stores`: node id and store id, 24 bytes each. */
 #define PEER_STORES_MAX 6144u
 bool peer_stores_next(struct slice *stores, uint64_t *node, struct id *store);
 size_t peer_stores_put(uint8_t *at, uint64_t node, struct id store);
 
-/* Appends a frame. If it does not fit, returns false and appends nothing. */
+/* False: it does not fit, nothing is appended. */
 bool peer_frame_append(struct buffer *out, enum peer_frame type, struct slice payload);
-/* Reserves a frame: returns where `len` bytes of payload go, NULL if they do not fit. The caller
- * then commits peer_frame_size(len) bytes with buffer_commit. */
+/* Returns where `len` bytes of payload go, NULL if they do not fit. The caller then calls
+ * buffer_commit with peer_frame_size(len). */
 uint8_t *peer_frame_begin(struct buffer *out, enum peer_frame type, size_t len);
 static inline size_t peer_frame_size(size_t len)
 {
     return PEER_FRAME_HEAD + len;
 }
 
-/* Parses the frame at the front of `bytes`. >0: its length, `type` and `payload` are set; 0: the
- * frame is incomplete; -1: it is longer than `max`, or its type is unknown. */
+/* >0: the length of the frame, `type` and `payload` are set; 0: incomplete; -1: longer than `max`,
+ * or of unknown type. */
 int64_t peer_frame_parse(struct slice bytes, size_t max, enum peer_frame *type,
                          struct slice *payload);
 
-/* The payload of HELLO and WELCOME. Returns the length, 0 if `size` is too small. */
+/* Of HELLO and WELCOME. Returns the length, 0 if `size` is too small. */
 size_t peer_introduction_encode(const struct peer_introduction *intro, void *buffer, size_t size);
-/* False: not a Holdfast node, or malformed. Fields that a newer protocol appends are ignored. */
+/* False: not a Holdfast node, or malformed. Fields of a newer protocol are ignored. */
 bool peer_introduction_decode(struct slice payload, struct peer_introduction *out);
 
-/* Head of PEER_REQUEST and PEER_ANSWER: a number that the answer repeats, and a kind or status. */
+/* Of PEER_REQUEST and PEER_ANSWER: a number that the answer repeats, and a kind or status. */
 #define PEER_REQUEST_HEAD 9u
 void peer_request_head(uint8_t *at, uint64_t number, uint8_t kind);
 bool peer_request_parse(struct slice payload, uint64_t *number, uint8_t *kind, struct slice *body);

@@ -1,5 +1,4 @@
-/* The links of the peers, dialled and accepted, and their frames. peers_admit.c decides which nodes
- * are admitted. */
+/* The links of the peers, dialled and accepted, and their frames. */
 #include <stdio.h>
 
 #include "net/listener.h"
@@ -8,20 +7,18 @@
 enum {
     MAX_INCOMING = 4 * LIMIT_NODES,
     CONNECT_MS = 1000,
-    WAIT_MIN_MS = 5, /* short, to detect quickly that the leader has ended */
+    WAIT_MIN_MS = 5, /* detects quickly that the leader has ended */
     WAIT_MAX_MS = 500,
     TICK_MS = 100,
-    PING_MS = 200,    /* something is sent at least this often */
-    SILENT_MS = 3000, /* a link without input for this time is closed */
-    PROOF_MS = 5000,  /* time for an accepted link to prove its identity */
+    PING_MS = 200,    /* something is sent at least so often */
+    SILENT_MS = 3000, /* a link without input is closed */
+    PROOF_MS = 5000,  /* for an accepted link to prove its identity */
 };
 
 static uint64_t now_ms(const struct peers *p)
 {
     return uv_now(p->options.net->loop);
 }
-
-/* ---- receiving ---- */
 
 static const char unproven[] = "this node has not reached that node at its address yet";
 
@@ -33,8 +30,7 @@ static void note_received(struct peer *peer, const struct peer_link *link)
     peer->has_received = true;
 }
 
-/* Makes an accepted link the incoming link of its peer, if its identity is proven. Returns whether
- * it did. */
+/* Makes an accepted, proven link the incoming link of its peer. Returns whether it did. */
 static bool attach(struct peers *p, struct peer_link *link)
 {
     if (link->closed || !peers_is_proven(p, link)) {
@@ -45,7 +41,7 @@ static bool attach(struct peers *p, struct peer_link *link)
         peer_link_close(link, "an earlier life");
         return false;
     }
-    /* A newer link replaces the older one, whose unread bytes are dropped. */
+    /* The unread bytes of the older link are dropped. */
     if (peer != NULL && peer->in != NULL) {
         if (peer->in->number > link->number) {
             peer_link_close(link, "a newer connection is there");
@@ -130,8 +126,8 @@ static void on_dialled_ready(struct peers *p, struct peer_link *link)
     p->options.on_up(p->options.ctx, peer->id);
 }
 
-/* Keeps the link of a member that we dial until that member answers at its address. Refuses the
- * links of other nodes, which nothing would prove. */
+/* Keeps the link of a member that we dial until it answers at its address. Refuses others: nothing
+ * would prove their identity. */
 static void await_proof(struct peer *peer, struct peer_link *link)
 {
     if (peer == NULL || peer->dialer == NULL) {
@@ -235,13 +231,11 @@ static void on_accept(void *ctx, struct connection *c)
     peer_link_accept(p->options.net, c, p->options.self, &accepted_ops, p);
 }
 
-/* ---- dialling ---- */
-
 static void on_dialled_close(void *ctx, struct peer_link *link, const char *reason)
 {
     struct peers *p = ctx;
     on_link_close(p, link, reason);
-    /* The dialer that made the link may be closed, or replaced by one for another address. */
+    /* Its dialer may be closed, or replaced by one for another address. */
     struct peer *peer = peers_find(p, link->wanted);
     if (peer != NULL && peer->dialer != NULL && peer->dialer == link->origin) {
         dialer_lost(peer->dialer);
@@ -339,8 +333,6 @@ void peers_review(struct peers *p)
     }
 }
 
-/* ---- sending ---- */
-
 bool peers_send(struct peers *p, uint64_t id, struct slice message)
 {
     struct peer *peer = peers_find(p, id);
@@ -368,7 +360,7 @@ bool peers_answer(struct peers *p, uint64_t id, uint64_t link, uint64_t number, 
         return false;
     }
     if (!peer_link_send_request(peer->in, PEER_ANSWER, number, status, body)) {
-        /* The other end expects an answer, or that the connection closes. */
+        /* The other end expects an answer, or a close. */
         peer_link_close(peer->in, "too many answers wait");
         return false;
     }
@@ -395,8 +387,6 @@ uint32_t peers_protocol(const struct peers *p, uint64_t id, bool dialled)
     return link == NULL ? 0 : link->protocol;
 }
 
-/* ---- time ---- */
-
 static void on_timer(uv_timer_t *timer)
 {
     struct peers *p = timer->data;
@@ -414,8 +404,6 @@ static void on_timer(uv_timer_t *timer)
         }
     }
 }
-
-/* ---- open and close ---- */
 
 struct peers *peers_new(const struct peers_options *options, char *problem, size_t problem_size)
 {
@@ -478,8 +466,6 @@ void peers_free(struct peers *p)
     }
     memory_free(memory, p, sizeof(*p));
 }
-
-/* ---- queries ---- */
 
 const struct address *peers_address(const struct peers *p, uint64_t id)
 {

@@ -5,8 +5,6 @@
 
 enum { REFUSED_WAIT_MS = 5000, UNKNOWN_LOG_MS = 1000 };
 
-/* ---- the table ---- */
-
 struct peer *peers_find(const struct peers *p, uint64_t id)
 {
     for (uint32_t i = 0; i < p->count; i++) {
@@ -48,9 +46,7 @@ struct peer *peers_find_or_add(struct peers *p, uint64_t id)
     return peer;
 }
 
-/* ---- admission ---- */
-
-/* Shows half of the id: enough to distinguish clusters; only members may see all of it. */
+/* Half of the id distinguishes clusters; only members may see all of it. */
 static void cluster_text(struct id cluster, struct slice name, char *text, size_t size)
 {
     snprintf(text, size, "\"%.*s\" (%016llx...)", (int)name.len, (const char *)name.data,
@@ -129,7 +125,7 @@ bool peers_is_proven(const struct peers *p, const struct peer_link *link)
            o->find_store(o->ctx, intro->node, intro->store) == PEER_STORE_SAME;
 }
 
-/* A node that answers at the address of a member proves its store id by that. */
+/* An answer at the address of a member proves the store id. */
 static void learn(struct peers *p, const struct peer_link *link)
 {
     const struct peers_options *o = &p->options;
@@ -161,7 +157,7 @@ struct peer *peers_note(struct peers *p, struct peer_link *link)
     if (peer == NULL) {
         return NULL;
     }
-    /* The node has restarted: unread bytes of its earlier run are void. */
+    /* Restarted: unread bytes of its earlier run are void. */
     if (peer->in != NULL && peer->in->life < intro->life) {
         peer_link_close(peer->in, "an earlier life");
     }
@@ -175,7 +171,7 @@ struct peer *peers_note(struct peers *p, struct peer_link *link)
     return peer;
 }
 
-/* Limits the rate at which refusals of unknown nodes are logged: anyone can cause them. */
+/* Anyone can cause refusals of unknown nodes. */
 static bool may_log_unknown(struct peers *p)
 {
     uint64_t now_ms = uv_now(p->options.net->loop);

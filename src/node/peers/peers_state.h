@@ -14,19 +14,19 @@ struct peer {
     struct address address;
     char address_text[ADDRESS_TEXT];
     char client_address[PEER_ADDRESS_MAX + 1];
-    struct address offered;    /* from its last introduction; port 0: none */
-    struct dialer *dialer;     /* NULL: not a member, or no longer one */
-    bool on_demand;            /* dialled because it awaits answers, see peers_send */
-    struct peer_link *out;     /* dialled */
-    struct peer_link *in;      /* accepted */
+    struct address offered; /* from its last introduction; port 0: none */
+    struct dialer *dialer;  /* NULL: not a member, or no longer one */
+    bool on_demand;         /* dialled because it awaits answers, see peers_send */
+    struct peer_link *out;
+    struct peer_link *in;
     struct peer_link *waiting; /* accepted, identity not proven yet */
     uint64_t life;
-    uint32_t state;     /* newest state machine version that it supports; 0: not known */
+    uint32_t state;     /* newest supported; 0: not known */
     uint64_t state_max; /* bytes of state that fit its memory; 0: not known */
     uint64_t received_ms;
     bool has_received;
     bool reported;    /* peer_unreachable is logged */
-    char refusal[64]; /* start of the last refusal, so that each is logged once */
+    char refusal[64]; /* start of the last refusal: each is logged once */
 };
 
 struct peers {
@@ -35,7 +35,7 @@ struct peers {
     uv_timer_t timer;
     bool closing;
     uint64_t unknown_logged_ms; /* loop time when a refused unknown node was last logged */
-    uint64_t unknown_unlogged;  /* refused unknown nodes since then */
+    uint64_t unknown_unlogged;  /* refused since then */
     uint32_t count;
     struct peer *at[PEERS_MAX];
 };
@@ -44,12 +44,11 @@ struct peers {
 struct peer *peers_find(const struct peers *p, uint64_t id);
 /* NULL: the table is full. */
 struct peer *peers_find_or_add(struct peers *p, uint64_t id);
-/* The ops `check` and `on_refused` of the links of this table. */
 bool peers_check_link(void *ctx, struct peer_link *link, const struct peer_introduction *intro,
                       char sentence[PEER_SENTENCE_MAX]);
-/* Keeps the introduction of a link whose identity is proven. NULL: the table is full. */
+/* Keeps the introduction of a proven link. NULL: the table is full. */
 struct peer *peers_note(struct peers *p, struct peer_link *link);
-/* Whether an accepted link has proven the identity of its other end. */
+/* Whether the other end of an accepted link has proven its identity. */
 bool peers_is_proven(const struct peers *p, const struct peer_link *link);
 void peers_on_refused(void *ctx, struct peer_link *link, const char *sentence, bool by_us);
 

@@ -1,5 +1,4 @@
-/* Uses raw system calls: the functions of the C library need a newer version of it, or allocate
- * (opendir). */
+/* Raw system calls: the C library's functions need a newer version of it, or allocate (opendir). */
 #include "node/snapshot/child_descriptors.h"
 
 #include <dirent.h>
@@ -41,8 +40,7 @@ static int number_of(const char *name)
     return number;
 }
 
-/* The kernel lists descriptors in order of their number, so closing them during the iteration skips
- * none. */
+/* The kernel lists descriptors by number, so closing them meanwhile skips none. */
 static bool close_listed(int keep)
 {
     _Alignas(struct directory_entry) char listing[LISTING_BYTES];

@@ -1,5 +1,4 @@
-/* Snapshots that clients request (service/gateway.h): which index they must contain, and how one is
- * taken if the newest is too old. */
+/* Snapshots for clients (service/gateway.h). */
 #include "node/node_state.h"
 
 void node_snapshot_open(void *ctx, struct gateway_snapshot_call *call)
@@ -26,7 +25,7 @@ void node_snapshot_close(void *ctx, struct gateway_snapshot_call *call)
     snapshot_give_close(call);
 }
 
-/* A snapshot in progress may be too old for a call. So this runs again whenever none is. */
+/* A snapshot in progress may be too old. So this runs again whenever none is. */
 void node_step_snapshots(struct node *n, struct replica_time now)
 {
     struct replica_status status;

@@ -1,6 +1,5 @@
-/* The snapshot child and its parent. The code between fork and _exit may only read memory and write
- * one file: the other threads do not exist in the child, and a lock that one of them held would
- * never be released. */
+/* Between fork and _exit the code may only read memory and write one file: a lock that another
+ * thread held is never released in the child. */
 #include "node/snapshot/snapshot_child.h"
 
 #include <errno.h>
@@ -38,7 +37,7 @@ struct snapshot_child {
     uint64_t bytes; /* of the file */
     uint64_t started_ms;
     uint32_t pause_ms;
-    bool cancelled; /* while the log thread names the file, which cannot be interrupted */
+    bool cancelled; /* while the log thread names the file */
     bool stopped;
     struct pinned_snapshot {
         uint64_t index;
@@ -47,10 +46,8 @@ struct snapshot_child {
     uint64_t term;
 };
 
-/* ---- in the child ---- */
-
 /* The syncs of the log wait for the child's writes. So the child pauses after each piece for as
- * long as the piece took, which leaves the log at least half of the disk time. */
+ * long as it took: the log has half of the disk time. */
 struct child_writer {
     struct snapshot_output *output;
     size_t since_pause;
@@ -107,8 +104,6 @@ static _Noreturn void child(struct snapshot_output *output, const struct core *c
     enum storage_status status = snapshot_output_finish(output, &problem);
     _exit(status == STORAGE_OK ? 0 : status == STORAGE_FULL ? EXIT_FULL : EXIT_FAILED);
 }
-
-/* ---- in the parent ---- */
 
 static void abort_output(struct snapshot_child *s)
 {
@@ -276,8 +271,6 @@ bool snapshot_child_has_failed(const struct snapshot_child *s)
 {
     return s->phase == PAUSING;
 }
-
-/* ---- open and close ---- */
 
 struct snapshot_child *snapshot_child_new(const struct snapshot_child_options *options)
 {

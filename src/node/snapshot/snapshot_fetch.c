@@ -12,7 +12,7 @@ enum {
     CONNECT_MS = 1000,
     WAIT_MIN_MS = 50,
     WAIT_MAX_MS = 1000,
-    KEEP_MS = 60000, /* how long the bytes of an abandoned snapshot are kept */
+    KEEP_MS = 60000, /* of an abandoned snapshot */
 };
 
 enum snapshot_fetch_phase { IDLE, RECEIVING, INSTALLING };
@@ -23,7 +23,7 @@ struct snapshot_fetch {
     uint64_t peer;
     uint64_t index;
     uint64_t term;
-    struct snapshot_intake *intake; /* while idle: kept bytes of the abandoned snapshot above */
+    struct snapshot_intake *intake; /* while idle: kept bytes of the abandoned snapshot */
     struct dialer *dialer;
     struct peer_link *link;
     struct snapshot_patience patience;
@@ -62,8 +62,8 @@ static void on_keep_timeout(uv_timer_t *timer)
     drop_intake(timer->data);
 }
 
-/* Ends the fetch. Only the intake's file was written: the node continues with its log. `keeps`: the
- * received bytes are valid; keep them for a while, since the leader repeats its announcement. */
+/* Only the intake's file was written: the node continues with its log. `keeps`: the received bytes
+ * are valid, and the leader repeats its announcement. */
 static void abandon(struct snapshot_fetch *s, const char *reason, bool keeps)
 {
     journal_note(s->options.journal, WARN, SNAPSHOT, "snapshot_abandoned",
@@ -93,8 +93,6 @@ static void on_timeout(uv_timer_t *timer)
     }
 }
 
-/* ---- the snapshot is complete ---- */
-
 static enum storage_status install(void *ctx, struct problem *problem)
 {
     struct snapshot_fetch *s = ctx;
@@ -105,7 +103,7 @@ static enum storage_status install(void *ctx, struct problem *problem)
         status =
             state_load(s->options.store, s->index, s->term, &s->options.core, &s->core, problem);
     }
-    /* Reset the log only after the snapshot that replaces it is durable and checked. */
+    /* Only after the snapshot that replaces the log is durable and checked. */
     if (status == STORAGE_OK) {
         status = log_reset(s->options.store->log, s->index, s->term, problem);
     }
@@ -134,8 +132,6 @@ static void on_installed(void *ctx, enum storage_status status, const struct pro
                  JOURNAL_NUMBER("ms", now_ms(s) - s->started_ms));
     s->options.on_fetched(s->options.ctx, core, s->bytes);
 }
-
-/* ---- the bytes ---- */
 
 static bool on_frame(void *ctx, struct peer_link *link, enum peer_frame type, struct slice payload)
 {
@@ -225,7 +221,7 @@ static void on_connected(void *ctx, struct connection *c)
     snapshot_patience_connected(&s->patience, s->link);
 }
 
-/* Whether the kept intake is the beginning of this snapshot. FETCH then requests only the rest. */
+/* Whether the kept intake begins this snapshot. FETCH then requests only the rest. */
 static bool is_kept(const struct snapshot_fetch *s, uint64_t peer,
                     const struct replica_snapshot *about)
 {
@@ -267,7 +263,7 @@ void snapshot_fetch_start(struct snapshot_fetch *s, uint64_t peer,
     uv_timer_start(&s->timer, on_timeout, s->patience.silence_ms, 0);
     const struct address *address = peers_address(s->options.peers, peer);
     if (address == NULL) {
-        return; /* the peer was removed meanwhile; the timer ends the fetch */
+        return; /* removed meanwhile; the timer ends the fetch */
     }
     struct dialer_options options = {.address = *address,
                                      .connection = peer_connection_options,

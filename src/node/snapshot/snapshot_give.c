@@ -1,14 +1,14 @@
-/* Snapshots for clients, see snapshot_give.h. A file is opened once, when it is new enough. It
- * stays pinned (S12.4) until the call closes, whatever happens to newer snapshots. */
+/* See snapshot_give.h. A file is opened once, when it is new enough, and stays pinned (S12.4) until
+ * the call closes. */
 #include "node/snapshot/snapshot_give.h"
 
 struct giving {
     struct snapshot_gives *all;
     struct gateway_snapshot_call *call;
-    struct list link; /* in `waiting`, until the snapshot is there */
-    uint64_t index;   /* minimum index of the snapshot */
+    struct list link; /* in `waiting` */
+    uint64_t index;   /* minimum */
     struct snapshot_source *source;
-    uint64_t given; /* bytes read by the client */
+    uint64_t given; /* bytes */
 };
 
 void snapshot_gives_init(struct snapshot_gives *g, const struct snapshot_give_options *options)
@@ -41,8 +41,6 @@ bool snapshot_give_read(struct gateway_snapshot_call *call, uint64_t offset, voi
     giving->given += len;
     return true;
 }
-
-/* ---- unpinning ---- */
 
 static void prune(struct snapshot_gives *g);
 
@@ -96,8 +94,6 @@ void snapshot_give_close(struct gateway_snapshot_call *call)
     call->in_flight = NULL;
     memory_free(giving->all->options.memory, giving, sizeof(*giving));
 }
-
-/* ---- waiting calls ---- */
 
 static void open_newest(struct giving *giving)
 {

@@ -1,5 +1,5 @@
-/* Serves the bytes of a snapshot to a client that requests a backup (service/gateway.h): waits for
- * a snapshot that is new enough, pins its file while the client reads, and then unpins it.
+/* Serves a snapshot to a client that requests a backup (service/gateway.h): waits for one that is
+ * new enough, and pins its file while the client reads.
  *
  *      open ──▶ waiting ──newest index is enough──▶ read ... ──▶ close ──▶ old files are removed
  *                  └──snapshot failed──▶ HF_UNAVAILABLE
@@ -19,7 +19,7 @@ struct snapshot_give_options {
     struct logger *logger;
 };
 
-/* All of them. Part of the node; needs no closing. */
+/* Part of the node; needs no closing. */
 struct snapshot_gives {
     struct snapshot_give_options options;
     struct list waiting;
@@ -35,9 +35,9 @@ void snapshot_give_open(struct snapshot_gives *g, uint64_t index,
 bool snapshot_give_read(struct gateway_snapshot_call *call, uint64_t offset, void *to, size_t len);
 void snapshot_give_close(struct gateway_snapshot_call *call);
 
-/* The newest snapshot is of `newest_index`. True: some calls wait for a newer one. */
+/* True: some calls wait for a newer one. */
 bool snapshot_gives_step(struct snapshot_gives *g, uint64_t newest_index);
-/* No snapshot can be taken: fails all waiting calls with HF_UNAVAILABLE. */
+/* Fails all waiting calls with HF_UNAVAILABLE. */
 void snapshot_gives_fail(struct snapshot_gives *g, const char *problem);
 
 #endif

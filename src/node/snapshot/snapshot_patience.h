@@ -1,10 +1,10 @@
-/* How long a node waits for a snapshot that it fetches (E20). While it waits it neither votes nor
+/* How long a node waits for a snapshot that it fetches (E20). Meanwhile it neither votes nor
  * campaigns, so it must detect a dead sender, but not mistake a slow link for one.
  *
- *   - Silence: nothing at all was received for four election timeouts. Any byte counts, because a
- *     piece of 1 MiB takes longer than that on a link of 7 Mbit/s.
- *   - No progress: no whole piece was received for a minute. So a sender that greets and closes, or
- *     sends a byte now and then, does not hold the node for ever. It needs 140 kbit/s. */
+ *   - Silence: nothing was received for four election timeouts. Any byte counts: a piece of 1 MiB
+ *     takes longer on a link of 7 Mbit/s.
+ *   - No progress: no whole piece was received for a minute, which needs 140 kbit/s. So a sender
+ *     that sends a byte now and then does not hold the node. */
 #ifndef HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_PATIENCE_H
 #define HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_PATIENCE_H
 
@@ -15,8 +15,8 @@
 
 struct snapshot_patience {
     uint64_t silence_ms;   /* silence that ends the fetch */
-    uint64_t received_ms;  /* the start, or the last bytes that were received */
-    uint64_t connected_ms; /* received_ms of the current link when it was connected */
+    uint64_t received_ms;  /* the start, or the last received bytes */
+    uint64_t connected_ms; /* received_ms when the current link was connected */
     uint64_t piece_ms;     /* the start, or the last whole piece */
 };
 
@@ -28,14 +28,14 @@ static inline void snapshot_patience_begin(struct snapshot_patience *p, uint32_t
                                     .piece_ms = now_ms};
 }
 
-/* A new link. It does not count as received bytes: a kernel accepts for a dead process, too. */
+/* Does not count as received bytes: a kernel accepts for a dead process, too. */
 static inline void snapshot_patience_connected(struct snapshot_patience *p,
                                                const struct peer_link *link)
 {
     p->connected_ms = link->received_ms;
 }
 
-/* Call before the link is freed, and before snapshot_patience_end_ms. */
+/* Before the link is freed, and before snapshot_patience_end_ms. */
 static inline void snapshot_patience_note_bytes(struct snapshot_patience *p,
                                                 const struct peer_link *link)
 {
@@ -49,7 +49,7 @@ static inline void snapshot_patience_piece(struct snapshot_patience *p, uint64_t
     p->piece_ms = now_ms;
 }
 
-/* When to abandon the snapshot if nothing more is received. */
+/* When to abandon if nothing more is received. */
 static inline uint64_t snapshot_patience_end_ms(const struct snapshot_patience *p)
 {
     uint64_t silent_ms = p->received_ms + p->silence_ms;

@@ -27,7 +27,7 @@ static void close_source(struct sender *s)
     }
 }
 
-/* Sends pieces until the link has enough pending output, or all is sent. */
+/* Until the link has enough pending output, or all is sent. */
 static void pump(struct sender *s)
 {
     while (s->source != NULL && peer_link_pending(s->link) <= PEER_LINK_HIGH) {

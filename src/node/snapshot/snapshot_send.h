@@ -1,5 +1,5 @@
-/* Sends a snapshot to a peer that requests it, piece by piece, as fast as the peer takes them
- * (S12.4). The file is pinned meanwhile. */
+/* Sends a snapshot to a peer, as fast as the peer takes it (S12.4). The file is pinned
+ * meanwhile. */
 #ifndef HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_SEND_H
 #define HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_SEND_H
 
@@ -14,8 +14,7 @@ struct snapshot_send_options {
     struct logger *logger;
 };
 
-/* Takes ownership of a link whose other end requests a snapshot. The options must outlive the
- * link. */
+/* Takes ownership of the link. The options must outlive it. */
 void snapshot_send(const struct snapshot_send_options *options, struct peer_link *link);
 
 /* Payload of FETCH: which snapshot, and the first byte. END has no payload. */

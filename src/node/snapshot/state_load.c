@@ -1,4 +1,4 @@
-/* Loads a state: feeds the blocks of the file to the snapshot reader of the core. */
+/* Feeds the blocks of the file to the snapshot reader of the core. */
 #include "node/snapshot/state_load.h"
 
 #include "core/snapshot.h"

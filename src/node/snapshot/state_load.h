@@ -1,16 +1,16 @@
-/* Loads the state from a snapshot file: at start, after a snapshot was received, and offline. */
+/* The state from a snapshot file: at start, after a fetch, and offline. */
 #ifndef HOLDFAST_NODE_SNAPSHOT_STATE_LOAD_H
 #define HOLDFAST_NODE_SNAPSHOT_STATE_LOAD_H
 
 #include "core/core.h"
 #include "storage/store.h"
 
-/* Reads and checks the file, and builds the state. The caller owns `*out`. STORAGE_CORRUPT:
- * `problem` names the defect. May run on any thread that owns the store. */
+/* The caller owns `*out`. STORAGE_CORRUPT: `problem` names the defect. May run on any thread that
+ * owns the store. */
 enum storage_status state_load(struct store *store, uint64_t index, uint64_t term,
                                const struct core_options *options, struct core **out,
                                struct problem *problem);
-/* The same for an open file, which has the state at `index`. */
+/* For an open file, which has the state at `index`. */
 enum storage_status state_load_source(struct snapshot_source *source, uint64_t index,
                                       const struct core_options *options, struct core **out,
                                       struct problem *problem);
