@@ -144,7 +144,8 @@ static bool may_lose(int node)
     uint32_t voters = 0;
     for (uint32_t i = 0; i < count; i++) {
         voters += members[i].voter;
-        if (world.nodes[members[i].id].lost || world.nodes[members[i].id].flipped) {
+        const struct sim_node *n = &world.nodes[members[i].id];
+        if (n->lost || n->flipped || n->held_down) { /* a second loss may end the majority */
             return false;
         }
     }
