@@ -11,6 +11,7 @@
 #define HOLDFAST_SERVICE_SERVICE_H
 
 #include "base/buffer.h"
+#include "base/peer_identity.h"
 #include "core/event.h"
 #include "service/gateway.h"
 
@@ -25,6 +26,8 @@ struct service_log {
 };
 
 #define SERVICE_PASSWORD_MAX 255
+
+enum { CLIENT_ADDRESS_MAX = 80 };
 
 struct service_options {
     const struct memory *memory;

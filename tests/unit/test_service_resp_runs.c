@@ -211,7 +211,7 @@ static void call(struct keyspace *k, const char *line, const char *expected)
 static struct keyspace *script(const char *client_name)
 {
     struct keyspace *k = &world.service->resp->keyspace;
-    keyspace_begin(k, 0, slice_of(client_name), false);
+    keyspace_begin(k, caller_node(0), slice_of(client_name), false);
     keyspace_enter_script(k);
     return k;
 }

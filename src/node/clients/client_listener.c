@@ -84,7 +84,10 @@ static void on_ready(void *owner);
 
 static void *http_open(struct service *s, struct accepted_client *client)
 {
-    struct http_conn_options options = {.owner = client, .ready = on_ready, .is_operator = true};
+    struct http_conn_options options = {.owner = client,
+                                        .ready = on_ready,
+                                        .address = connection_remote(client->connection),
+                                        .is_operator = true};
     return http_conn_new(s, &options);
 }
 

@@ -103,7 +103,8 @@ static void on_record(void *ctx, const struct audit_view *a)
     const struct service *s = trail->x->service;
     struct slice wanted = trail->x->name;
     trail->count++;
-    if (a->tenant != trail->x->tenant || (wanted.len > 0 && !slice_equal(wanted, a->resource))) {
+    if (a->tenant != trail->x->caller.id.tenant ||
+        (wanted.len > 0 && !slice_equal(wanted, a->resource))) {
         return;
     }
     Holdfast__V1__AuditRecord *record = rpc_alloc(s, sizeof(*record));

@@ -114,7 +114,7 @@ static void render_leader(struct api_request *x, const struct result *r, struct 
 {
     struct lock_view lock = {.has_holder = false};
     Holdfast__V1__LeaderResponse out;
-    (void)view_lock(service_core(x->service), x->tenant, x->name, &lock);
+    (void)view_lock(service_core(x->service), x->caller.id.tenant, x->name, &lock);
     rpc_render_begin(x->service);
     rpc_leader_response(x, &lock, &out);
     rpc_put(x, &out.base);

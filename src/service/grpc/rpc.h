@@ -11,6 +11,7 @@
 #include <holdfast/v1/election.pb-c.h>
 #include <holdfast/v1/lock.pb-c.h>
 
+#include "service/auth/need.h"
 #include "service/grpc/message.h"
 #include "service/http/body.h"
 #include "service/http/http2_conn.h"
@@ -23,6 +24,7 @@ enum rpc_kind {
 struct rpc_method {
     const char *path;
     enum rpc_kind kind;
+    enum need need;
     const ProtobufCMessageDescriptor *request;
     /* The message is borrowed for the call. */
     void (*handle)(struct api_request *x, const void *message);

@@ -223,7 +223,7 @@ void session_call_over(struct api_request *x)
         table_remove(&s->sessions, id_hash(call->id), call->self);
     }
     if (call->stream != 0) {
-        pending_stream_down(s, x->tenant, call->id, call->stream);
+        pending_stream_down(s, x->caller.id, call->id, call->stream);
     }
     api_request_abandon(x);
     list_remove(&call->link);
@@ -282,14 +282,14 @@ static void on_registered(void *owner, enum hf_error error, const struct result 
     call->stream = result->attachment;
     call->ttl_ms = result->ttl_ms;
     call->deadline_ms = result->deadline_ms;
-    session_stream_check(call->service, x->tenant, call->id, call->stream);
+    session_stream_check(call->service, x->caller.id, call->id, call->stream);
     opened(call);
 }
 
 static void register_stream(struct session_call *call)
 {
     struct command c;
-    session_stream_command(call->service, call->x->tenant, call->id, &c);
+    session_stream_command(call->service, call->x->caller.id, call->id, &c);
     call->state = SESSION_REGISTERING;
     call->x->pending = pending_submit(call->service, &c, true, on_registered, call->x);
 }
@@ -358,7 +358,7 @@ static void submit_close(struct session_call *call)
     struct api_request *x = call->x;
     api_request_abandon(x); /* a keep-alive in flight is obsolete */
     command_init(&c, COMMAND_SESSION_CLOSE);
-    c.tenant = x->tenant;
+    caller_sign(&c, x->caller.id);
     c.session = call->id;
     call->state = SESSION_CLOSING;
     x->pending = pending_submit(call->service, &c, true, on_closed, x);
@@ -370,7 +370,8 @@ static void keep_alive(struct session_call *call, uint64_t number)
 {
     call->number = number;
     call->has_next = false;
-    call->x->pending = pending_keepalive(call->service, call->id, on_alive, call->x);
+    call->x->pending =
+        pending_keepalive(call->service, call->x->caller.id, call->id, on_alive, call->x);
 }
 
 /* If the cluster does not answer, nothing is sent: the client measures its own deadline (S5), and

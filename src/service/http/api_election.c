@@ -111,7 +111,7 @@ void election_proclaim(struct api_request *x, const struct body *b, render_fn re
     struct id unused;
     bool is_given;
     command_init(&c, COMMAND_PROCLAIM);
-    c.tenant = x->tenant;
+    caller_sign(&c, x->caller.id);
     c.proclaim.name = x->name;
     c.proclaim.token = b->f.fencing_token;
     c.proclaim.value = b->f.value;
@@ -162,7 +162,7 @@ void election_put_leader(struct json_writer *w, const struct service *s,
 static void render_show(struct api_request *x, const struct result *r, struct json_writer *w)
 {
     struct lock_view lock;
-    if (!view_lock(service_core(x->service), x->tenant, x->name, &lock)) {
+    if (!view_lock(service_core(x->service), x->caller.id.tenant, x->name, &lock)) {
         lock = (struct lock_view){.name = x->name, .mode = MODE_ELECTION};
     }
     json_put_string(w, "name", x->name);

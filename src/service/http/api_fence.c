@@ -26,7 +26,7 @@ void fence_check(struct api_request *x, const struct body *b, render_fn render)
     struct id unused;
     bool is_given;
     command_init(&c, COMMAND_FENCE_CHECK);
-    c.tenant = x->tenant;
+    caller_sign(&c, x->caller.id);
     c.fence_check.resource = b->f.resource;
     c.fence_check.slot = (uint32_t)b->f.slot;
     c.fence_check.token = b->f.fencing_token;

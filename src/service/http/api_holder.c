@@ -60,7 +60,7 @@ static bool read_holder(struct api_request *x, const struct body *b, enum body_i
 {
     struct id unused;
     bool is_given;
-    c->tenant = x->tenant;
+    caller_sign(c, x->caller.id);
     *client = b->f.client_id;
     return body_session(x, b, c) && (b->f.lease_id.len > 0 || body_client(x, b, client)) &&
            body_request_id(x, b, from, c, &unused, &is_given);

@@ -76,8 +76,8 @@ static uint64_t list_next(uint64_t next)
 uint64_t list_locks(struct api_request *x, view_lock_fn on, void *ctx)
 {
     if (x->page.cursor < MEMORY_CURSOR) {
-        uint64_t next = view_locks(service_core(x->service), x->tenant, x->name, x->page.cursor,
-                                   (uint32_t)x->page.limit, on, ctx);
+        uint64_t next = view_locks(service_core(x->service), x->caller.id.tenant, x->name,
+                                   x->page.cursor, (uint32_t)x->page.limit, on, ctx);
         if (next != VIEW_END) {
             return next;
         }
@@ -88,7 +88,7 @@ uint64_t list_locks(struct api_request *x, view_lock_fn on, void *ctx)
 uint64_t list_sessions(struct api_request *x, view_session_fn on, void *ctx)
 {
     if (x->page.cursor < MEMORY_CURSOR) {
-        uint64_t next = view_sessions(service_core(x->service), x->tenant, x->page.cursor,
+        uint64_t next = view_sessions(service_core(x->service), x->caller.id.tenant, x->page.cursor,
                                       (uint32_t)x->page.limit, on, ctx);
         if (next != VIEW_END) {
             return next;
@@ -208,7 +208,7 @@ static void on_waiter(void *ctx, const struct waiter_view *waiter)
 void list_show(struct api_request *x, struct lock_view *lock)
 {
     if (!memory_page_lock(x->service->looked, lock) &&
-        !view_lock(service_core(x->service), x->tenant, x->name, lock)) {
+        !view_lock(service_core(x->service), x->caller.id.tenant, x->name, lock)) {
         *lock = (struct lock_view){.name = x->name}; /* an unknown name is a free lock */
     }
 }
@@ -219,8 +219,8 @@ void list_holders(struct api_request *x, const struct lock_view *lock, uint32_t 
     if (lock->tier == TIER_EFFICIENCY) {
         memory_page_holders(x->service->looked, on_grant_, on_waiter_, ctx);
     } else {
-        (void)view_holders_and_waiters(service_core(x->service), x->tenant, x->name, max, on_grant_,
-                                       on_waiter_, ctx);
+        (void)view_holders_and_waiters(service_core(x->service), x->caller.id.tenant, x->name, max,
+                                       on_grant_, on_waiter_, ctx);
     }
 }
 

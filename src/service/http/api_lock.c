@@ -50,7 +50,7 @@ static bool read_mode(struct api_request *x, const struct body *b, struct comman
 bool acquire_read(struct api_request *x, const struct body *b, struct command *c, bool *keeps_place)
 {
     command_init(c, COMMAND_ACQUIRE);
-    c->tenant = x->tenant;
+    caller_sign(c, x->caller.id);
     struct command_acquire *a = &c->acquire;
     if (!body_session(x, b, c) || !body_client(x, b, &a->client) || !body_tier(x, b) ||
         !read_mode(x, b, a) ||

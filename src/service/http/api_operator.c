@@ -78,7 +78,7 @@ void operator_force_unlock(struct api_request *x, const struct body *b, render_f
     struct id unused;
     bool is_given;
     command_init(&c, COMMAND_FORCE_UNLOCK);
-    c.tenant = x->tenant;
+    caller_sign(&c, x->caller.id);
     c.force_unlock.name = x->name;
     c.force_unlock.actor = b->f.actor_id;
     c.force_unlock.reason = b->f.reason;
@@ -96,7 +96,7 @@ void operator_revoke(struct api_request *x, const struct body *b, render_fn rend
     struct id unused;
     bool is_given;
     command_init(&c, COMMAND_REVOKE);
-    c.tenant = x->tenant;
+    caller_sign(&c, x->caller.id);
     c.revoke.name = x->name;
     c.revoke.actor = b->f.actor_id;
     c.revoke.reason = b->f.reason;
@@ -124,7 +124,7 @@ void operator_fence_reset(struct api_request *x, const struct body *b, render_fn
     struct id unused;
     bool is_given;
     command_init(&c, COMMAND_FENCE_RESET);
-    c.tenant = x->tenant;
+    caller_sign(&c, x->caller.id);
     c.fence_reset.resource = b->f.resource;
     c.fence_reset.slot = (uint32_t)b->f.slot;
     c.fence_reset.token = b->f.fencing_token;
@@ -173,7 +173,7 @@ static void on_record(void *ctx, const struct audit_view *a)
     struct audit_listing *trail = ctx;
     struct json_writer *w = trail->w;
     trail->count++;
-    if (a->tenant != trail->x->tenant) {
+    if (a->tenant != trail->x->caller.id.tenant) {
         return;
     }
     json_write_open(w, '{');

@@ -69,7 +69,7 @@ void api_seed_acquire(struct api_request *x)
         return;
     }
     command_init(&c, COMMAND_ACQUIRE);
-    c.tenant = x->tenant;
+    caller_sign(&c, x->caller.id);
     c.acquire.node = x->service->node;
     c.acquire.client = b.f.client_id;
     c.acquire.names.count = 1;
@@ -100,7 +100,7 @@ void api_seed_renew(struct api_request *x)
         return;
     }
     command_init(&c, COMMAND_RENEW);
-    c.tenant = x->tenant;
+    caller_sign(&c, x->caller.id);
     c.renew.lease = x->id;
     if (read_ttl(x, &b, 0, &c.renew.ttl_ms) &&
         body_request_id(x, &b, BODY_ID_OWN, &c, &unused, &is_given) && body_check(x, &c)) {
@@ -125,7 +125,7 @@ void api_seed_release(struct api_request *x)
         return;
     }
     command_init(&c, COMMAND_RELEASE);
-    c.tenant = x->tenant;
+    caller_sign(&c, x->caller.id);
     c.release.lease = x->id;
     if (body_request_id(x, &b, BODY_ID_DRAWN, &c, &unused, &is_given) && body_check(x, &c)) {
         api_request_submit(x, &c, true, render_release);

@@ -33,7 +33,7 @@ bool session_open_read(struct api_request *x, const struct body *b, struct comma
 {
     bool is_given;
     command_init(c, COMMAND_SESSION_OPEN);
-    c->tenant = x->tenant;
+    caller_sign(c, x->caller.id);
     c->session_open.client = b->f.client_id;
     c->session_open.linger_ms = (uint32_t)b->f.linger_ms;
     c->session_open.metadata = b->f.metadata;
@@ -98,7 +98,7 @@ void api_session_close(struct api_request *x)
     }
     body_close(&b);
     command_init(&c, COMMAND_SESSION_CLOSE);
-    c.tenant = x->tenant;
+    caller_sign(&c, x->caller.id);
     c.session = x->id;
     api_request_submit(x, &c, true, render_close);
 }
@@ -160,7 +160,7 @@ static void render_show(struct api_request *x, const struct result *r, struct js
 {
     struct session_view session;
     bool is_there = view_session(service_core(x->service), x->id, &session) &&
-                    session.tenant == x->tenant && !session.is_private;
+                    session.tenant == x->caller.id.tenant && !session.is_private;
     if (!is_there) {
         x->refused = HF_SESSION_NOT_FOUND;
         return;

@@ -29,12 +29,12 @@ void http2_remember_grant(struct http_conn *conn, int32_t stream,
     }
     size_t i = conn->recent->next++ % RECENT;
     conn->recent->at[i].stream = stream;
-    conn->recent->at[i].tenant = pending->tenant;
+    conn->recent->at[i].who = pending->who;
     conn->recent->at[i].lease = pending->lease;
     conn->recent->at[i].tier = pending->tier;
 }
 
-static void give_back(struct http_conn *conn, uint32_t tenant, struct id lease, enum tier tier)
+static void give_back(struct http_conn *conn, struct caller_id who, struct id lease, enum tier tier)
 {
     for (struct list *link = conn->unwritten.next; link != &conn->unwritten; link = link->next) {
         struct pending_request *pending = LIST_OBJECT(link, struct pending_request, link);
@@ -43,7 +43,7 @@ static void give_back(struct http_conn *conn, uint32_t tenant, struct id lease, 
             return;
         }
     }
-    pending_give_back(conn->x.service, tenant, lease, tier);
+    pending_give_back(conn->x.service, who, lease, tier);
 }
 
 static struct http2_stream *on_request(void *owner, int32_t id, const struct http2_request *request)
@@ -102,7 +102,7 @@ static void on_late_cancel(void *owner, int32_t id)
     for (size_t i = 0; conn->recent != NULL && i < RECENT; i++) {
         if (conn->recent->at[i].stream == id) {
             conn->recent->at[i].stream = 0;
-            give_back(conn, conn->recent->at[i].tenant, conn->recent->at[i].lease,
+            give_back(conn, conn->recent->at[i].who, conn->recent->at[i].lease,
                       conn->recent->at[i].tier);
         }
     }

@@ -22,7 +22,7 @@ struct stream *stream_new(struct http_conn *conn, int32_t id, const struct api_t
     conn_account_add(&conn->account, STREAM_BYTES);
     http2_stream_init(&stream->http2, id, memory, STREAM_OUT_MAX);
     api_request_init(&stream->x, s, transport);
-    stream->x.tenant = conn->options.tenant;
+    stream->x.caller = conn->caller;
     stream->x.is_operator = conn->options.is_operator;
     buffer_init(&stream->head, memory, LIMIT_HTTP_HEADER_BYTES);
     buffer_init(&stream->body, memory, LIMIT_HTTP_BODY);

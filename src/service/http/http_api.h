@@ -25,11 +25,14 @@ struct http_conn_options {
     /* There is output, the connection is finished, or takes input again. Called by service_run
      * only. May write, and may close the connection. */
     void (*ready)(void *owner);
-    uint32_t tenant;
-    bool is_operator; /* sees tokens and ids of others, forces locks open, reads the audit */
+    const char *address; /* of the client, "IP:PORT"; copied; NULL: unknown */
+    bool is_operator;    /* sees tokens and ids of others, forces locks open, reads the audit */
 };
 
 struct http_conn *http_conn_new(struct service *s, const struct http_conn_options *options);
+
+/* After the handshake, before the first http_conn_receive. */
+void http_conn_set_peer(struct http_conn *conn, const struct peer_identity *peer);
 
 /* At most HTTP_CONN_READ bytes, only while http_conn_wants_input. Answers that need no other node
  * are in the output on return. */

@@ -4,6 +4,8 @@
  * If the connection closes before, the grant is released. */
 #include "service/http/http_conn.h"
 
+#include <stdio.h>
+
 #include "service/http/http2_conn.h"
 
 static struct http_conn *conn_of(struct api_request *x)
@@ -67,8 +69,10 @@ struct http_conn *http_conn_new(struct service *s, const struct http_conn_option
     conn->options = *options;
     conn->source = ++s->sources;
     api_request_init(&conn->x, s, &http1_transport);
-    conn->x.tenant = options->tenant;
     conn->x.is_operator = options->is_operator;
+    snprintf(conn->address, sizeof(conn->address), "%s",
+             options->address == NULL ? "" : options->address);
+    conn->options.address = NULL;
     http1_init(&conn->parser);
     conn_account_open(&conn->account, &s->budget, s->memory);
     const struct memory *memory = &conn->account.memory;
@@ -88,6 +92,15 @@ struct http_conn *http_conn_new(struct service *s, const struct http_conn_option
     return conn;
 }
 
+void http_conn_set_peer(struct http_conn *conn, const struct peer_identity *peer)
+{
+    hf_assert(conn->peer == NULL);
+    if (peer->uri_count > 0) {
+        conn->peer = memory_alloc(conn->x.service->memory, sizeof(*conn->peer));
+        *conn->peer = *peer;
+    }
+}
+
 void http_conn_close(struct http_conn *conn)
 {
     struct service *s = conn->x.service;
@@ -105,6 +118,9 @@ void http_conn_close(struct http_conn *conn)
     s->conn_count--;
     if (conn->recent != NULL) {
         memory_free(s->memory, conn->recent, sizeof(*conn->recent));
+    }
+    if (conn->peer != NULL) {
+        memory_free(s->memory, conn->peer, sizeof(*conn->peer));
     }
     buffer_close(&conn->in);
     buffer_close(&conn->out);

@@ -31,7 +31,7 @@ struct recent_grants {
     uint32_t next;
     struct {
         int32_t stream;
-        uint32_t tenant;
+        struct caller_id who;
         struct id lease;
         enum tier tier;
     } at[16];
@@ -42,6 +42,9 @@ enum conn_state { CONN_IDLE, CONN_BODY, CONN_BUSY, CONN_STREAM, CONN_HTTP2, CONN
 struct http_conn {
     struct api_request x;
     struct http_conn_options options;
+    struct caller caller;       /* of its next request */
+    struct peer_identity *peer; /* NULL: no certificate */
+    char address[CLIENT_ADDRESS_MAX + 1];
     uint64_t source;             /* see gateway_call */
     struct conn_account account; /* of its buffers and streams */
     enum conn_state state;

@@ -2,6 +2,7 @@
 #ifndef HOLDFAST_SERVICE_HTTP_ROUTER_H
 #define HOLDFAST_SERVICE_HTTP_ROUTER_H
 
+#include "service/auth/need.h"
 #include "service/request/api_request.h"
 
 enum route_kind {
@@ -17,6 +18,7 @@ struct route {
     const char *prefix;
     const char *tail; /* NULL: none */
     void (*handle)(struct api_request *x);
+    enum need need;
     const char *const *parameters; /* allowed in the query, NULL-terminated; NULL: none */
 };
 

@@ -206,7 +206,7 @@ void api_request_cancel(struct api_request *x, const struct command *acquire, re
 void api_request_keepalive(struct api_request *x, struct id session, render_fn render)
 {
     x->render = render;
-    x->pending = pending_keepalive(x->service, session, api_request_answered, x);
+    x->pending = pending_keepalive(x->service, x->caller.id, session, api_request_answered, x);
 }
 
 void api_request_read(struct api_request *x, render_fn render)
@@ -231,7 +231,7 @@ void api_request_look(struct api_request *x, enum memory_page_kind kind, render_
     uint8_t bytes[MEMORY_REQUEST_BYTES];
     struct memory_request request = {.version = core_version(service_core(s)),
                                      .kind = kind,
-                                     .tenant = x->tenant,
+                                     .tenant = x->caller.id.tenant,
                                      .cursor = memory_cursor(x),
                                      .limit = (uint32_t)x->page.limit,
                                      .name = x->name};

@@ -75,7 +75,7 @@ struct list_page {
 struct api_request {
     const struct api_transport *transport;
     struct service *service;
-    uint32_t tenant;
+    struct caller caller;
     bool is_operator; /* sees tokens and ids of others (S4.4), forces locks open */
 
     /* Valid until api_request_begin returns. */

@@ -187,7 +187,7 @@ struct pending_request *pending_submit_tier(struct service *s, const struct comm
     struct pending_request *a = pending_new(s, on_answer, owner);
     a->state = PENDING_SUBMITTED;
     a->tier = tier_of(command, tier);
-    a->tenant = command->tenant;
+    a->who = caller_of(command);
     a->keeps_place = keeps_place;
     if (command->type == COMMAND_ACQUIRE) {
         a->is_acquire = true;

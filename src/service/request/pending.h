@@ -19,6 +19,7 @@
 #ifndef HOLDFAST_SERVICE_REQUEST_PENDING_H
 #define HOLDFAST_SERVICE_REQUEST_PENDING_H
 
+#include "service/auth/caller.h"
 #include "service/list.h"
 #include "service/service.h"
 
@@ -79,7 +80,7 @@ struct pending_request {
     bool is_void;   /* waited in EFFICIENCY under an earlier leader */
     enum tier tier; /* requested */
     uint32_t timer; /* position in the heap, 0: none */
-    uint32_t tenant;
+    struct caller_id who;
     ref parked_next; /* in service.parked */
     bool is_parked;
     ref command; /* encoded, 0: not kept */
@@ -115,9 +116,10 @@ struct pending_request *pending_barrier(struct service *s, pending_answer_fn on_
 /* The same with gateway_call.look; service.looked has the result during on_answer. */
 struct pending_request *pending_look(struct service *s, struct slice look,
                                      pending_answer_fn on_answer, void *owner);
-/* Sent with others in one command (S4.5). */
-struct pending_request *pending_keepalive(struct service *s, struct id session,
-                                          pending_answer_fn on_answer, void *owner);
+/* Sent with others of the caller in one command (S4.5). */
+struct pending_request *pending_keepalive(struct service *s, struct caller_id who,
+                                          struct id session, pending_answer_fn on_answer,
+                                          void *owner);
 
 /* Call after on_answer. True: the owner must not use it again. False: a grant that the client
  * cannot request again. Keep it until the answer is written, then call pending_written;
@@ -129,11 +131,12 @@ void pending_written(struct pending_request *pending);
 void pending_abandon(struct pending_request *pending);
 
 /* Releases a grant whose answer was not received. Retries until the cluster answers. */
-void pending_give_back(struct service *s, uint32_t tenant, struct id lease, enum tier tier);
+void pending_give_back(struct service *s, struct caller_id who, struct id lease, enum tier tier);
 
 /* The stream of a session has ended (S4.6). Retries likewise. */
-void pending_stream_down(struct service *s, uint32_t tenant, struct id session, uint64_t stream);
+void pending_stream_down(struct service *s, struct caller_id who, struct id session,
+                         uint64_t stream);
 /* Gets a new number for a working stream that the cluster treats as broken. Retries likewise. */
-void pending_stream_up(struct service *s, uint32_t tenant, struct id session, uint64_t stream);
+void pending_stream_up(struct service *s, struct caller_id who, struct id session, uint64_t stream);
 
 #endif

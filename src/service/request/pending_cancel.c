@@ -37,7 +37,7 @@ struct pending_request *pending_cancel(struct service *s, const struct command *
     a->cancels = true;
     a->is_acquire = true;
     a->tier = tier;
-    a->tenant = command.tenant;
+    a->who = caller_of(&command);
     a->lease = command.acquire.lease;
     a->cleanup_id = request_hash(&command);
     if (command.request_id.len == 0 && command.seq == 0) {

@@ -58,37 +58,38 @@ void pending_leave(struct pending_request *a, enum hf_error error, const struct 
     }
 }
 
-void pending_give_back(struct service *s, uint32_t tenant, struct id lease, enum tier tier)
+void pending_give_back(struct service *s, struct caller_id who, struct id lease, enum tier tier)
 {
     struct pending_request *a = pending_new(s, NULL, NULL);
     a->state = PENDING_CLEANUP;
     a->gone = true;
-    a->tenant = tenant;
+    a->who = who;
     a->lease = lease;
     a->tier = tier;
     pending_cleanup(a, CLEANUP_RELEASE);
 }
 
-static void about_stream(struct service *s, uint32_t tenant, struct id session, uint64_t stream,
-                         enum pending_cleanup cleanup)
+static void about_stream(struct service *s, struct caller_id who, struct id session,
+                         uint64_t stream, enum pending_cleanup cleanup)
 {
     struct pending_request *a = pending_new(s, NULL, NULL);
     a->state = PENDING_CLEANUP;
     a->gone = true;
-    a->tenant = tenant;
+    a->who = who;
     a->lease = session;
     a->attachment = stream;
     pending_cleanup(a, cleanup);
 }
 
-void pending_stream_down(struct service *s, uint32_t tenant, struct id session, uint64_t stream)
+void pending_stream_down(struct service *s, struct caller_id who, struct id session,
+                         uint64_t stream)
 {
-    about_stream(s, tenant, session, stream, CLEANUP_STREAM_DOWN);
+    about_stream(s, who, session, stream, CLEANUP_STREAM_DOWN);
 }
 
-void pending_stream_up(struct service *s, uint32_t tenant, struct id session, uint64_t stream)
+void pending_stream_up(struct service *s, struct caller_id who, struct id session, uint64_t stream)
 {
-    about_stream(s, tenant, session, stream, CLEANUP_STREAM_UP);
+    about_stream(s, who, session, stream, CLEANUP_STREAM_UP);
 }
 
 /* Differs for each lease. */
@@ -132,13 +133,13 @@ void pending_cleanup_run(struct pending_request *a)
         command.stream_down.stream = a->attachment;
         break;
     case CLEANUP_STREAM_UP:
-        session_stream_command(a->service, a->tenant, a->lease, &command);
+        session_stream_command(a->service, a->who, a->lease, &command);
         break;
     case CLEANUP_NONE:
     default:
         hf_panic(__FILE__, __LINE__, "a pending request without a cleanup is in the list cleanups");
     }
-    command.tenant = a->tenant;
+    caller_sign(&command, a->who);
     pending_send(a, &command);
 }
 
@@ -156,7 +157,7 @@ void pending_cleanup_done(struct pending_request *a, enum hf_error error,
         pending_unpark(a);
         pending_cleanup(a, CLEANUP_RELEASE); /* granted before the cancel */
     } else if (a->cleanup == CLEANUP_STREAM_UP && result->error == HF_OK) {
-        session_stream_raised(a->service, a->tenant, a->lease, a->attachment, result->attachment);
+        session_stream_raised(a->service, a->who, a->lease, a->attachment, result->attachment);
         pending_free(a);
     } else {
         pending_free(a);

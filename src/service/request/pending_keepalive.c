@@ -1,10 +1,10 @@
-/* Keep-alives (S4.5) that arrive within min(100 ms, TTL/20) share one command. This is safe: its
- * timestamp is later than their arrival. */
+/* Keep-alives (S4.5) of one caller that arrive within min(100 ms, TTL/20) share one command. This is
+ * safe: its timestamp is later than their arrival. */
 #include "base/codec.h"
 #include "core/view.h"
 #include "service/state.h"
 
-enum { GATHER_MS = 100, GATHER_TTL_PART = 20 };
+enum { GATHER_MS = 100, GATHER_TTL_PART = 20, GATHER_GROUPS = 64 };
 
 /* One command and its keep-alives. */
 struct round {
@@ -21,11 +21,13 @@ static size_t round_size(uint32_t count)
     return sizeof(struct round) + (size_t)count * 16;
 }
 
-struct pending_request *pending_keepalive(struct service *s, struct id session,
-                                          pending_answer_fn on_answer, void *owner)
+struct pending_request *pending_keepalive(struct service *s, struct caller_id who,
+                                          struct id session, pending_answer_fn on_answer,
+                                          void *owner)
 {
     struct pending_request *a = pending_new(s, on_answer, owner);
     a->state = PENDING_GATHERED;
+    a->who = who;
     a->lease = session;
     list_append(&s->gathered, &a->link);
     s->gathered_count++;
@@ -69,29 +71,69 @@ static void round_done(struct gateway_call *call, enum hf_error error, const str
     memory_free(r->service->memory, r, round_size(r->count));
 }
 
-static void round_start(struct service *s, uint32_t count)
+/* `requests`: all of one caller. */
+static void round_start(struct service *s, struct list *requests, uint32_t count)
 {
     struct round *r = memory_alloc(s->memory, round_size(count));
+    struct command command;
     r->service = s;
     r->count = count;
     r->call = (struct gateway_call){.done = round_done, .owner = r};
     list_init(&r->requests);
     list_init(&r->link);
     list_append(&s->rounds, &r->link);
+    command_init(&command, COMMAND_KEEPALIVE);
     for (uint32_t i = 0; i < count; i++) {
-        struct list *link = list_take(&s->gathered);
+        struct list *link = list_take(requests);
         struct pending_request *a = LIST_OBJECT(link, struct pending_request, link);
         struct id id = a->lease;
         a->state = PENDING_SUBMITTED;
+        caller_sign(&command, a->who);
         struct writer w = writer_make(r->packed + (size_t)i * 16, 16);
         write_fixed64(&w, id.high);
         write_fixed64(&w, id.low);
         list_append(&r->requests, link);
     }
-    struct command command;
-    command_init(&command, COMMAND_KEEPALIVE);
     command.keepalive.sessions = (struct ids){count, r->packed};
     s->gateway.submit(s->gateway.ctx, &command, &r->call);
+}
+
+/* One command for the caller of the first; takes its keep-alives from the list. */
+static void send_first(struct service *s, struct list *group)
+{
+    struct caller_id who = LIST_OBJECT(group->next, struct pending_request, link)->who;
+    struct list same;
+    struct list *next;
+    uint32_t count = 0;
+    list_init(&same);
+    for (struct list *link = group->next; link != group && count < LIMIT_KEEPALIVE_IDS;
+         link = next) {
+        next = link->next;
+        if (caller_is(LIST_OBJECT(link, struct pending_request, link)->who, who)) {
+            list_append(&same, link);
+            count++;
+        }
+    }
+    round_start(s, &same, count);
+}
+
+/* By a hash of the caller: many callers cost little more than one. */
+static void send_gathered(struct service *s)
+{
+    struct list groups[GATHER_GROUPS];
+    for (size_t i = 0; i < GATHER_GROUPS; i++) {
+        list_init(&groups[i]);
+    }
+    for (struct list *link = list_take(&s->gathered); link != NULL;
+         link = list_take(&s->gathered)) {
+        struct caller_id who = LIST_OBJECT(link, struct pending_request, link)->who;
+        list_append(&groups[(who.principal ^ who.tenant) % GATHER_GROUPS], link);
+    }
+    for (size_t i = 0; i < GATHER_GROUPS; i++) {
+        while (!list_is_empty(&groups[i])) {
+            send_first(s, &groups[i]);
+        }
+    }
 }
 
 void keepalive_run(struct service *s)
@@ -99,11 +141,9 @@ void keepalive_run(struct service *s)
     if (s->gathered_due_ms > service_boot_ms(s)) {
         return;
     }
-    while (s->gathered_count > 0) {
-        uint32_t count =
-            s->gathered_count < LIMIT_KEEPALIVE_IDS ? s->gathered_count : LIMIT_KEEPALIVE_IDS;
-        s->gathered_count -= count;
-        round_start(s, count);
+    if (s->gathered_count > 0) {
+        s->gathered_count = 0;
+        send_gathered(s);
     }
     s->gathered_due_ms = UINT64_MAX;
 }

@@ -21,12 +21,13 @@ uint64_t *session_call_stream(struct service *s, struct id session, uint64_t str
 
 /* session_stream.c: the command that registers a stream. A linger of a working stream is ended: on
  * its event, and by session_stream_check after missed events. */
-void session_stream_command(const struct service *s, uint32_t tenant, struct id session,
+void session_stream_command(const struct service *s, struct caller_id who, struct id session,
                             struct command *out);
 void session_stream_on_event(struct service *s, const struct event *event);
-void session_stream_check(struct service *s, uint32_t tenant, struct id session, uint64_t stream);
+void session_stream_check(struct service *s, struct caller_id who, struct id session,
+                          uint64_t stream);
 /* `stream` has replaced the number `old`. */
-void session_stream_raised(struct service *s, uint32_t tenant, struct id session, uint64_t old,
+void session_stream_raised(struct service *s, struct caller_id who, struct id session, uint64_t old,
                            uint64_t stream);
 
 /* A leader with a majority is known. */

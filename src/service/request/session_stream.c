@@ -5,13 +5,13 @@
 #include "service/request/session.h"
 #include "service/state.h"
 
-void session_stream_command(const struct service *s, uint32_t tenant, struct id session,
+void session_stream_command(const struct service *s, struct caller_id who, struct id session,
                             struct command *out)
 {
     /* Before version 4 the state does not record the node of a stream. */
     bool names_node = core_version(service_core(s)) >= 4;
     command_init(out, names_node ? COMMAND_STREAM_THROUGH : COMMAND_STREAM_UP);
-    out->tenant = tenant;
+    caller_sign(out, who);
     out->session = session;
     if (names_node) {
         out->stream_through.node = s->node;
@@ -40,27 +40,28 @@ void session_stream_on_event(struct service *s, const struct event *e)
 {
     if (e->type == EVENT_LINGERS && e->node == s->node &&
         find_stream(s, e->session, e->attachment) != NULL) {
-        pending_stream_up(s, e->tenant, e->session, e->attachment);
+        pending_stream_up(s, caller_node(e->tenant), e->session, e->attachment);
     }
 }
 
-void session_stream_check(struct service *s, uint32_t tenant, struct id session, uint64_t stream)
+void session_stream_check(struct service *s, struct caller_id who, struct id session,
+                          uint64_t stream)
 {
     struct session_view view;
     if (stream != 0 && view_session(service_core(s), session, &view) && view.lingers &&
         view.stream == stream) {
-        pending_stream_up(s, tenant, session, stream);
+        pending_stream_up(s, who, session, stream);
     }
 }
 
-void session_stream_raised(struct service *s, uint32_t tenant, struct id session, uint64_t old,
+void session_stream_raised(struct service *s, struct caller_id who, struct id session, uint64_t old,
                            uint64_t stream)
 {
     uint64_t *kept = find_stream(s, session, old);
     if (kept != NULL) {
         *kept = stream;
-        session_stream_check(s, tenant, session, stream);
+        session_stream_check(s, who, session, stream);
     } else {
-        pending_stream_down(s, tenant, session, stream); /* it broke meanwhile */
+        pending_stream_down(s, who, session, stream); /* it broke meanwhile */
     }
 }

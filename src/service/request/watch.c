@@ -41,7 +41,7 @@ static void leave_streams(struct api_request *x)
     list_remove(&x->watcher.link);
     x->service->stream_count--;
     if (x->watcher.stream != 0) {
-        pending_stream_down(x->service, x->tenant, x->watcher.session, x->watcher.stream);
+        pending_stream_down(x->service, x->caller.id, x->watcher.session, x->watcher.stream);
     }
 }
 
@@ -109,7 +109,7 @@ static void look_up(struct api_request *x)
     uint8_t bytes[MEMORY_REQUEST_BYTES];
     struct memory_request request = {.version = core_version(service_core(x->service)),
                                      .kind = MEMORY_LOCKS,
-                                     .tenant = x->tenant,
+                                     .tenant = x->caller.id.tenant,
                                      .cursor = x->watcher.list_cursor - MEMORY_CURSOR,
                                      .limit = LIST_PAGE,
                                      .name = x->name};
@@ -139,8 +139,8 @@ static void list_page(struct api_request *x)
         look_up(x);
         return;
     }
-    uint64_t next = view_locks(service_core(s), x->tenant, x->name, watcher->list_cursor, LIST_PAGE,
-                               on_lock, x);
+    uint64_t next = view_locks(service_core(s), x->caller.id.tenant, x->name, watcher->list_cursor,
+                               LIST_PAGE, on_lock, x);
     watcher->list_cursor = next == VIEW_END ? MEMORY_CURSOR : next;
     s->pump = true;
 }
@@ -159,7 +159,7 @@ static void begin_listing(struct api_request *x)
 static void write_leader(struct api_request *x)
 {
     struct lock_view lock = {.has_holder = false};
-    (void)view_lock(service_core(x->service), x->tenant, x->name, &lock);
+    (void)view_lock(service_core(x->service), x->caller.id.tenant, x->name, &lock);
     x->watcher.format->leader(x, &lock);
 }
 
@@ -287,7 +287,7 @@ void watch_state_replaced(struct service *s)
     for (struct list *link = s->streams.next; link != &s->streams; link = link->next) {
         struct watcher *watcher = LIST_OBJECT(link, struct watcher, link);
         const struct api_request *x = LIST_OBJECT(watcher, struct api_request, watcher);
-        session_stream_check(s, x->tenant, watcher->session, watcher->stream);
+        session_stream_check(s, x->caller.id, watcher->session, watcher->stream);
     }
 }
 
@@ -333,7 +333,7 @@ static void on_barrier(void *owner, enum hf_error error, const struct result *re
                     event_ring_find(&s->events, resume_after, &watcher->position);
     if (is_resumed && !is_known && watcher->no_reset) {
         if (watcher->stream != 0) {
-            pending_stream_down(s, x->tenant, watcher->session, watcher->stream);
+            pending_stream_down(s, x->caller.id, watcher->session, watcher->stream);
         }
         api_request_answered(owner, HF_EVENTS_TRIMMED, NULL);
         return;
@@ -348,7 +348,7 @@ static void on_barrier(void *owner, enum hf_error error, const struct result *re
         watcher->is_listing = false;
     }
     start(x, is_known);
-    session_stream_check(s, x->tenant, watcher->session, watcher->stream);
+    session_stream_check(s, x->caller.id, watcher->session, watcher->stream);
 }
 
 static enum hf_error read_position(struct api_request *x, struct fault *fault)
@@ -372,7 +372,7 @@ void watch_begin(struct api_request *x)
         api_request_answer_text(x, 200, "text/event-stream", slice_make(NULL, 0));
     } else if (x->watcher.kind == WATCH_SESSION) {
         struct command c;
-        session_stream_command(s, x->tenant, x->watcher.session, &c);
+        session_stream_command(s, x->caller.id, x->watcher.session, &c);
         x->pending = pending_submit(s, &c, true, on_barrier, x);
     } else {
         x->pending = pending_barrier(s, on_barrier, x);

@@ -43,7 +43,7 @@ bool watch_parse_id(struct slice text, struct event_id *out)
 
 bool watch_is_for(const struct api_request *x, const struct event *e)
 {
-    if (e->tenant != x->tenant && e->name.len + e->client.len > 0) {
+    if (e->tenant != x->caller.id.tenant && e->name.len + e->client.len > 0) {
         return false;
     }
     if (e->type == EVENT_LINGERS) {

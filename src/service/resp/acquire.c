@@ -86,7 +86,7 @@ void resp_acquire_begin(struct resp_conn *conn, const struct resp_set *set)
     struct service *s = conn->service;
     struct command command;
     command_init(&command, COMMAND_ACQUIRE);
-    command.tenant = conn->options.tenant;
+    caller_sign(&command, conn->caller.id);
     command.acquire.lease = service_random_id(s);
     command.acquire.node = s->node;
     command.acquire.client = slice_make(conn->client, conn->client_len);

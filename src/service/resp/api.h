@@ -17,18 +17,19 @@ struct resp_conn;
 
 /* Maximum for one resp_conn_receive. */
 #define RESP_CONN_READ (64u << 10)
-#define RESP_ADDRESS_MAX 80
 
 struct resp_conn_options {
     void *owner; /* the caller's */
     /* There is output, the connection is finished, or takes input again. Called by service_run
      * only. May write, and may close the connection. */
     void (*ready)(void *owner);
-    uint32_t tenant;
     const char *address; /* of the client; copied */
 };
 
 struct resp_conn *resp_conn_new(struct service *s, const struct resp_conn_options *options);
+
+/* After the handshake, before the first resp_conn_receive. */
+void resp_conn_set_peer(struct resp_conn *conn, const struct peer_identity *peer);
 
 /* At most RESP_CONN_READ bytes, only while resp_conn_wants_input. Replies that need no commit and
  * no barrier are in the output on return. */

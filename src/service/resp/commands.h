@@ -7,6 +7,7 @@
 #ifndef HOLDFAST_SERVICE_RESP_COMMANDS_H
 #define HOLDFAST_SERVICE_RESP_COMMANDS_H
 
+#include "service/auth/need.h"
 #include "service/resp/keyspace.h"
 
 struct resp_conn;
@@ -34,6 +35,7 @@ struct resp_command {
     int key_step;
     const char *group;
     const char *summary;
+    enum need need;
     enum resp_kind kind;
     void (*local)(struct resp_conn *conn, const struct slice *args, uint32_t count);
     void (*run)(struct keyspace *k, const struct slice *args, uint32_t count,

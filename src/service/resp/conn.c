@@ -95,6 +95,15 @@ static void forget_kept(struct resp_conn *conn)
     }
 }
 
+void resp_conn_set_peer(struct resp_conn *conn, const struct peer_identity *peer)
+{
+    hf_assert(conn->peer == NULL);
+    if (peer->uri_count > 0) {
+        conn->peer = memory_alloc(conn->service->memory, sizeof(*conn->peer));
+        *conn->peer = *peer;
+    }
+}
+
 static void forget_parser(struct resp_conn *conn)
 {
     if (conn->parser != NULL) {
@@ -122,6 +131,9 @@ void resp_conn_close(struct resp_conn *conn)
     list_remove(&conn->ready);
     list_remove(&conn->deadline);
     s->resp->conn_count--;
+    if (conn->peer != NULL) {
+        memory_free(s->memory, conn->peer, sizeof(*conn->peer));
+    }
     buffer_close(&conn->in);
     buffer_close(&conn->out);
     buffer_close(&conn->reply);

@@ -58,6 +58,8 @@ struct resp_conn {
     bool is_ended;   /* no more input */
     bool is_closing; /* begin no request; close after the output is written */
     bool is_authenticated;
+    struct caller caller;
+    struct peer_identity *peer; /* NULL: no certificate */
     int protocol;
     uint64_t id;
     uint64_t source;   /* see gateway_call */
@@ -100,7 +102,7 @@ struct resp_conn {
     uint32_t channel_count;
     uint32_t pattern_count;
 
-    char address[RESP_ADDRESS_MAX + 1];
+    char address[CLIENT_ADDRESS_MAX + 1];
     char name[RESP_NAME_MAX + 1]; /* CLIENT SETNAME */
     char lib_name[RESP_NAME_MAX + 1];
     char lib_ver[RESP_NAME_MAX + 1];

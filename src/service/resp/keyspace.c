@@ -22,11 +22,12 @@ void keyspace_close(struct keyspace *k)
     bump_close(&k->arena);
 }
 
-bool keyspace_begin(struct keyspace *k, uint32_t tenant, struct slice client, bool is_read_only)
+bool keyspace_begin(struct keyspace *k, struct caller_id who, struct slice client,
+                    bool is_read_only)
 {
     bump_reset(&k->arena);
     k->core = service_tier_core(k->service, k->service->options.resp_tier);
-    k->tenant = tenant;
+    k->who = who;
     k->client = client;
     k->now_ms = service_cluster_ms(k->service);
     k->is_read_only = is_read_only;
@@ -119,7 +120,7 @@ struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key
     key = &k->keys[k->count++];
     memset(key, 0, sizeof(*key));
     key->name = name;
-    view_key(k->core, k->tenant, name, &key->seen);
+    view_key(k->core, k->who.tenant, name, &key->seen);
     key->kind = key->seen.kind;
     key->value = key->seen.value;
     key->number = key->seen.number;
@@ -280,7 +281,7 @@ enum hf_error keyspace_build(struct keyspace *k, struct command *out)
         fits = pack_effect(&effects, &effect) && fits;
     }
     command_init(out, COMMAND_TRANSACT);
-    out->tenant = k->tenant;
+    caller_sign(out, k->who);
     out->transact.id = service_random_id(k->service);
     out->transact.client = k->client;
     if (is_forced) {

@@ -3,6 +3,7 @@
 #define HOLDFAST_SERVICE_RESP_KEYSPACE_STATE_H
 
 #include "core/effect.h"
+#include "service/auth/caller.h"
 #include "service/resp/keyspace.h"
 
 enum {
@@ -38,7 +39,7 @@ struct keyspace {
     struct resp_conn *conn; /* of the command; for EXEC */
     struct bump arena;
     const struct core *core; /* of the configured tier */
-    uint32_t tenant;
+    struct caller_id who;
     struct slice client; /* of the run */
     uint64_t now_ms;     /* cluster time */
     bool is_read_only;   /* after a barrier: no checks, no changes */
@@ -58,7 +59,8 @@ void keyspace_open(struct keyspace *k, struct service *s);
 void keyspace_close(struct keyspace *k);
 
 /* `client` must stay valid until the run ends. False: this node has no state to read (S10.1). */
-bool keyspace_begin(struct keyspace *k, uint32_t tenant, struct slice client, bool is_read_only);
+bool keyspace_begin(struct keyspace *k, struct caller_id who, struct slice client,
+                    bool is_read_only);
 /* Another run's change of a key that this run read is not applied yet. */
 bool keyspace_is_busy(const struct keyspace *k);
 /* Nothing read or changed: nothing to submit. */

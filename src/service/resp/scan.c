@@ -49,7 +49,7 @@ static void on_lock(void *ctx, const struct lock_view *lock)
     }
     if (scan->type != SCAN_ANY) {
         struct key_view view;
-        view_key(scan->k->core, scan->k->tenant, lock->name, &view);
+        view_key(scan->k->core, scan->k->who.tenant, lock->name, &view);
         if ((view.kind == KEY_HASH) != (scan->type == SCAN_HASH)) {
             return;
         }
@@ -106,7 +106,7 @@ static struct slice prefix_of(struct slice match)
 static uint64_t scan_page(struct scan *scan, uint64_t cursor)
 {
     const struct core *core = scan->k->core;
-    uint32_t tenant = scan->k->tenant;
+    uint32_t tenant = scan->k->who.tenant;
     if (scan->type == SCAN_OTHER) {
         return 0;
     }

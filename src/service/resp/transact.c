@@ -78,7 +78,7 @@ void resp_read(struct resp_conn *conn, const struct slice *args, uint32_t count)
     struct keyspace *k = &resp_shared(conn)->keyspace;
     struct resp_writer w = resp_conn_writer(conn);
     struct key_sink sink = resp_sink(&w);
-    if (!keyspace_begin(k, conn->options.tenant, client_of(conn), true)) {
+    if (!keyspace_begin(k, conn->caller.id, client_of(conn), true)) {
         put_not_here(&w, conn->service);
         resp_shared(conn)->errors++;
         return;
@@ -184,7 +184,7 @@ static void run(struct resp_conn *conn)
     uint32_t count;
     const struct slice *args = resp_conn_args(conn, &count);
     buffer_truncate(&conn->reply, 0);
-    if (!keyspace_begin(k, conn->options.tenant, client_of(conn), false)) {
+    if (!keyspace_begin(k, conn->caller.id, client_of(conn), false)) {
         put_not_here(&w, s);
         answer(conn);
         return;
