@@ -211,6 +211,8 @@ class Node:
         self.inside = []  # a command that runs it: in a network namespace, say
         self.env = {}
         self.program = PROGRAM
+        self.tls = None  # an ssl.SSLContext: it speaks TLS (secure.py)
+        self.headers = {}  # of every request: Authorization, say
         self.process = None
         self.ready_fd = None
         self.paused = False
@@ -291,13 +293,15 @@ class Node:
             self.paused = number == signal.SIGSTOP
 
     def connect(self, timeout=PATIENCE):
+        if self.tls is not None:
+            return http.client.HTTPSConnection(self.client_host, self.client_port, timeout=timeout, context=self.tls)
         return http.client.HTTPConnection(self.client_host, self.client_port, timeout=timeout)
 
     def request(self, method, path, body=None, timeout=PATIENCE, headers=None):
         connection = self.connect(timeout)
         try:
             data = None if body is None else json.dumps(body)
-            connection.request(method, path, body=data, headers=headers or {})
+            connection.request(method, path, body=data, headers={**self.headers, **(headers or {})})
             return read_answer(connection, method, path)
         finally:
             connection.close()
