@@ -59,6 +59,8 @@ complete -c holdfast -n "__fish_seen_subcommand_from serve" -l cluster -r -d 'in
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l cluster-name -r -d 'name of the cluster; clusters with different names do not connect to each other (default: holdfast)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l bootstrap -d 'create a new cluster if the data folder is empty'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l join -d 'with an empty data folder, wait until an existing cluster adds this node'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l auth -r -d 'require a token or a client certificate for every request, and check its rights; holdfast auth bootstrap makes the first administrator (default: off)'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l server-names -r -d 'names of this node that clients may use in Host, besides IP addresses, localhost and the configured addresses; *: any'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l insecure -d 'allow addresses that other machines can reach, without authentication'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l election-timeout -r -d 'time without a message from the leader before a node starts an election (default: 300ms)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l heartbeat -r -d 'interval between heartbeats of the leader (default: 50ms)'

@@ -160,7 +160,25 @@
       "the state has reached its limit (state-max); nothing was done; release what is not "        \
       "needed, or raise state-max on all nodes")                                                   \
     X(INVALID_TRACE, "invalid_trace", 400, 3,                                                      \
-      "a trace is a W3C traceparent: 00-TRACE_ID-PARENT_ID-FLAGS in lower-case hexadecimal")
+      "a trace is a W3C traceparent: 00-TRACE_ID-PARENT_ID-FLAGS in lower-case hexadecimal")       \
+    X(UNAUTHENTICATED, "unauthenticated", 401, 16,                                                 \
+      "a valid token or client certificate is required; nothing was done")                         \
+    X(POLICY_STALE, "policy_stale", 503, 14,                                                       \
+      "this node has had no leader for 10 s, so its policy may be old; nothing was done; try "     \
+      "another node")                                                                              \
+    X(POLICY_CONFLICT, "policy_conflict", 409, 10,                                                 \
+      "the policy has another version than the change was made for; nothing was done; read it "    \
+      "again")                                                                                     \
+    X(POLICY_NOT_FOUND, "policy_not_found", 404, 5,                                                \
+      "the policy has no such tenant, principal or token")                                         \
+    X(POLICY_EXISTS, "policy_exists", 409, 6, "the policy has this entry already")                 \
+    X(INVALID_POLICY, "invalid_policy", 400, 3, "the policy is not valid; nothing was done")       \
+    X(POLICY_FULL, "limit_policy", 429, 8,                                                         \
+      "the policy has at most 1,024 tenants, 10,000 principals, 20,000 tokens, 64 grants a "       \
+      "principal and 1,024 barred certificates")                                                   \
+    X(QUOTA, "quota_exceeded", 429, 8, "the tenant has reached a quota; nothing was done")         \
+    X(MISDIRECTED, "misdirected", 421, 9,                                                          \
+      "the name in Host is not one of this node (server-names); nothing was done")
 
 enum hf_error {
 #define X(symbol, code, http, grpc, text) HF_##symbol,

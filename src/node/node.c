@@ -95,6 +95,8 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
                                       .conn_bytes = o->connection_bytes,
                                       .resp_tier = o->resp_tier,
                                       .resp_del_refused = o->resp_del_refused,
+                                      .server_names = o->server_names,
+                                      .auth = o->auth,
                                       .page = o->page,
                                       .page_ctx = o->ctx,
                                       .log = {.ctx = o->journal->ctx,

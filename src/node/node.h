@@ -67,6 +67,8 @@ struct node_options {
     enum tier resp_tier;
     bool resp_del_refused;
     const char *resp_password; /* "": none */
+    bool auth;                 /* every request needs a principal */
+    const char *server_names;  /* service_options; must stay valid */
     bool has_redis;            /* behind the tier EFFICIENCY (S10.3) */
     struct redis_settings redis;
 

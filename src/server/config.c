@@ -70,6 +70,8 @@ static const struct setting settings[] = {
     {"cluster-name", TEXT(cluster_name), "holdfast", "NAME", "name of the cluster; clusters with different names do not connect to each other", false},
     {"bootstrap", SWITCH(bootstrap), "false", "", "create a new cluster if the data folder is empty", false},
     {"join", SWITCH(join), "false", "", "with an empty data folder, wait until an existing cluster adds this node", false},
+    {"auth", WORD(auth), "off", "off|on", "require a token or a client certificate for every request, and check its rights; holdfast auth bootstrap makes the first administrator", false},
+    {"server-names", TEXT(server_names), "", "NAME,...", "names of this node that clients may use in Host, besides IP addresses, localhost and the configured addresses; *: any", false},
     {"insecure", SWITCH(insecure), "false", "", "allow addresses that other machines can reach, without authentication", false},
     {"election-timeout", DURATION(election_ms), "300ms", "DURATION", "time without a message from the leader before a node starts an election", false},
     {"heartbeat", DURATION(heartbeat_ms), "50ms", "DURATION", "interval between heartbeats of the leader", false},

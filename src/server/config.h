@@ -21,11 +21,12 @@
 /* In the order of the words in config.c. */
 enum config_log_format { LOG_JSON, LOG_TEXT };
 enum config_resp_del { RESP_DEL_ALLOW, RESP_DEL_REFUSE };
+enum config_auth { AUTH_OFF, AUTH_ON };
 enum config_disk_io { DISK_IO_AUTO, DISK_IO_THREAD };
 
 /* Where a setting was set; errors name it. */
 enum config_source { CONFIG_DEFAULT, CONFIG_FILE, CONFIG_ENVIRONMENT, CONFIG_FLAG };
-enum { CONFIG_SETTINGS_MAX = 48 };
+enum { CONFIG_SETTINGS_MAX = 64, CONFIG_NAMES = 512 };
 
 struct config_origin {
     enum config_source source;
@@ -46,6 +47,8 @@ struct config {
     char cluster_name[PEER_NAME_MAX + 1];
     bool bootstrap;
     bool join;
+    uint64_t auth; /* an enum config_auth */
+    char server_names[CONFIG_NAMES];
     bool insecure;
     uint64_t election_ms;
     uint64_t heartbeat_ms;

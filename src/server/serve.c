@@ -21,6 +21,7 @@ struct serve {
     int count;
     char **arguments;
     struct config config;
+    char server_names[CONFIG_NAMES + 4 * (ADDRESS_HOST_MAX + 2)];
     struct log_sink log;
     struct journal journal;
     uv_loop_t loop;
@@ -189,9 +190,23 @@ static uint64_t state_bytes(const struct config *c)
     return share < least ? least : share;
 }
 
+/* Names that clients may use in Host: the setting, and the hosts of the configured addresses. */
+static void fill_names(struct serve *s)
+{
+    const struct config *c = &s->config;
+    struct address advertised = {.host = ""};
+    if (c->advertise_client[0] != '\0') {
+        (void)address_parse(c->advertise_client, &advertised); /* config_check has accepted it */
+    }
+    int len = snprintf(s->server_names, sizeof(s->server_names), "%s,%s,%s,%s,%s", c->server_names,
+                       c->client.host, c->peer.host, c->resp.host, advertised.host);
+    hf_assert(len > 0 && (size_t)len < sizeof(s->server_names));
+}
+
 static void fill_options(struct serve *s, struct node_options *o)
 {
     const struct config *c = &s->config;
+    fill_names(s);
     *o = (struct node_options){
         .loop = &s->loop,
         .memory = memory_system(),
@@ -209,6 +224,8 @@ static void fill_options(struct serve *s, struct node_options *o)
         .resp_is_off = config_is_off(&c->resp),
         .resp_del_refused = c->resp_del == RESP_DEL_REFUSE,
         .resp_password = c->resp_password,
+        .auth = c->auth == AUTH_ON,
+        .server_names = s->server_names,
         .resp_tier = (enum tier)c->resp_tier,
         .election_ms = (uint32_t)c->election_ms,
         .heartbeat_ms = (uint32_t)c->heartbeat_ms,

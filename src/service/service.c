@@ -20,6 +20,7 @@ struct service *service_new(const struct service_options *options)
     o->request_ms = (uint32_t)or_default(o->request_ms, 10000);
     o->idle_ms = (uint32_t)or_default(o->idle_ms, 300000);
     o->event_bytes = or_default(o->event_bytes, (size_t)8 << 20);
+    o->server_names = o->server_names == NULL ? "" : o->server_names;
     struct gateway_status status;
     s->gateway.status(s->gateway.ctx, &status);
     hf_assert(status.node <= UINT32_MAX);

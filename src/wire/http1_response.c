@@ -33,6 +33,7 @@ static const struct status_line reasons[] = {
     R(414, "URI Too Long"),
     R(415, "Unsupported Media Type"),
     R(417, "Expectation Failed"),
+    R(421, "Misdirected Request"),
     R(429, "Too Many Requests"),
     R(431, "Request Header Fields Too Large"),
     R(500, "Internal Server Error"),

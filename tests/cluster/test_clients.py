@@ -85,7 +85,7 @@ def wires():
 
 
 def get(wire, path="/livez"):
-    wire.send(f"GET {path} HTTP/1.1\r\nHost: t\r\n\r\n".encode())
+    wire.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     head = wire.until(b"\r\n\r\n")
     head, _, body = head.partition(b"\r\n\r\n")
     length = int(re.search(rb"Content-Length: (\d+)", head)[1])
@@ -97,7 +97,7 @@ def get(wire, path="/livez"):
 def status(node, wires):
     """Of the answer to a request on a connection of its own, which is closed again."""
     wire = Wire(node.client_port, wires)
-    answer = wire.send(b"GET /livez HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n").rest()
+    answer = wire.send(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").rest()
     wire.socket.close()
     return int(answer.split()[1])
 
@@ -111,7 +111,7 @@ def ping(wire):
 def watch(node, wires):
     """A connection with a stream on it, which is never idle."""
     wire = Wire(node.client_port, wires)
-    wire.send(b"GET /api/v1/watch HTTP/1.1\r\nHost: t\r\n\r\n").until(b"text/event-stream")
+    wire.send(b"GET /api/v1/watch HTTP/1.1\r\nHost: localhost\r\n\r\n").until(b"text/event-stream")
     return wire
 
 
@@ -289,7 +289,7 @@ def test_some_connections_are_kept_for_clients_on_the_same_machine(keep, tmp_pat
 
         def answer(host):
             made.append(space.socket(host, client, PATIENCE))
-            made[-1].sendall(b"GET /api/v1/watch HTTP/1.1\r\nHost: t\r\n\r\n")
+            made[-1].sendall(b"GET /api/v1/watch HTTP/1.1\r\nHost: localhost\r\n\r\n")
             return int(made[-1].recv(4096).split()[1])
 
         assert [answer("10.77.0.1") for _ in range(40)] == [200] * 35 + [503] * 5
@@ -311,7 +311,7 @@ def test_without_descriptors_accepting_pauses_and_goes_on(start, wires):
     _, hard = resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE)
     began = time.monotonic()
     resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE, (4, hard))
-    waiting = [Wire(node.client_port, wires).send(b"GET /livez HTTP/1.1\r\nHost: t\r\n\r\n"),
+    waiting = [Wire(node.client_port, wires).send(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"),
                Wire(node.resp_port, wires).send(b"PING\r\n")]
     wait_until(lambda: metric(get(looker, "/metrics"), "accept_pauses_total") >= 6, "it has paused for a while")
     pauses = metric(get(looker, "/metrics"), "accept_pauses_total")

@@ -62,7 +62,7 @@ class Raw:
 
 
 def post(name, body=BODY, head=b""):
-    return (f"POST {ACQUIRE.format(name)} HTTP/1.1\r\nHost: h\r\nContent-Length: {len(body)}\r\n"
+    return (f"POST {ACQUIRE.format(name)} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
             .encode() + head + b"\r\n" + body)
 
 
@@ -78,7 +78,7 @@ def node():
 
 
 LINE = f"POST {ACQUIRE.format('a')} HTTP/1.1\r\n".encode()
-HOST = b"Host: h\r\n"
+HOST = b"Host: localhost\r\n"
 FRAMING = {
     "length and chunked": (LINE + HOST + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
                            b"0\r\n\r\n", 400, "http_length_and_chunked"),

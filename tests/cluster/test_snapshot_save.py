@@ -54,7 +54,7 @@ class Reader:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)
         self.socket.settimeout(30)
         self.socket.connect((node.client_host, node.client_port))
-        self.socket.sendall(b"GET /api/v1/snapshot HTTP/1.1\r\nHost: x\r\n\r\n")
+        self.socket.sendall(b"GET /api/v1/snapshot HTTP/1.1\r\nHost: localhost\r\n\r\n")
         head = b""
         while b"\r\n\r\n" not in head:
             head += self.socket.recv(4096)

@@ -332,8 +332,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct script script = {data, size};
     fake_gateway_open(&gateway);
-    struct service_options options = {
-        .memory = memory_system(), .gateway = gateway.gateway, .event_bytes = 64 << 10};
+    struct service_options options = {.server_names = "*",
+                                      .memory = memory_system(),
+                                      .gateway = gateway.gateway,
+                                      .event_bytes = 64 << 10};
     service = service_new(&options);
     gateway.service = service;
     for (size_t i = 0; i < CONNECTIONS; i++) {

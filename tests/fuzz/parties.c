@@ -169,8 +169,10 @@ void parties_run(const struct parties_transport *of, const uint8_t *data, size_t
 {
     transport = of;
     fake_gateway_open(&parties_gateway);
-    struct service_options options = {
-        .memory = memory_system(), .gateway = parties_gateway.gateway, .event_bytes = 64 << 10};
+    struct service_options options = {.server_names = "*",
+                                      .memory = memory_system(),
+                                      .gateway = parties_gateway.gateway,
+                                      .event_bytes = 64 << 10};
     parties_service = service_new(&options);
     parties_gateway.service = parties_service;
     for (int steps = 0; size > 0 && steps < STEPS_MAX; steps++) {

@@ -12,6 +12,9 @@ struct service *turn_begin(struct fake_gateway *gateway, const struct memory *me
         options = *more;
     }
     options.memory = memory;
+    if (options.server_names == NULL) {
+        options.server_names = "*"; /* most tests are not about Host */
+    }
     options.gateway = gateway->gateway;
     gateway->service = service_new(&options);
     return gateway->service;

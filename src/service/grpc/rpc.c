@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "service/http/host.h"
+
 enum { MESSAGE_TEXT = 1024, STATUS_TEXT = 4 };
 
 #define TEXT(text)                                \
@@ -274,6 +276,9 @@ static enum hf_error read_head(struct stream *stream, const struct http2_request
     }
     if (request->method != HTTP_POST) {
         return HF_METHOD_NOT_ALLOWED;
+    }
+    if (!host_is_served(request->host, stream->service->options.server_names)) {
+        return HF_MISDIRECTED;
     }
     stream->method = find_method(request->path);
     if (stream->method == NULL) {

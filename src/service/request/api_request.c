@@ -1,6 +1,7 @@
 /* See api_request.h. */
 #include "service/request/api_request.h"
 
+#include "service/http/host.h"
 #include "service/http/reply.h"
 #include "service/http/router.h"
 #include "service/request/watch_event.h"
@@ -427,6 +428,10 @@ void api_request_begin(struct api_request *x)
 {
     struct slice variable;
     char allow[ROUTER_ALLOW];
+    if (!host_is_served(x->host, x->service->options.server_names)) {
+        api_request_fail(x, HF_MISDIRECTED, NULL);
+        return;
+    }
     if (is_cross_origin(x)) {
         api_request_fail(x, HF_CROSS_ORIGIN, NULL);
         return;
