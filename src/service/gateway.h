@@ -28,6 +28,8 @@ struct gateway_call {
     struct slice page;
     /* The connection, for fair scheduling. 0: the node itself. */
     uint64_t source;
+    /* Of a barrier: the tenant whose turns it takes. A command has its own. */
+    uint32_t tenant;
     /* Of a command: limit from now. 0, or above the gateway's limit: that limit. */
     uint32_t within_ms;
     void *in_flight; /* the gateway's */

@@ -264,6 +264,11 @@ struct forward *forward_begin_with_limit(struct admission *admission)
     return begin_as((struct memory_tier *)(void *)&fake, admission);
 }
 
+uint64_t forward_memory_in_use(void)
+{
+    return counted.bytes;
+}
+
 void forward_end(struct forward *f)
 {
     forward_free(f);
@@ -297,6 +302,7 @@ void forward_pass(struct forward *f, uint64_t ms)
 void forward_make_acquire(struct command *command, uint64_t lease)
 {
     command_init(command, COMMAND_ACQUIRE);
+    command->tenant = fake.tenant;
     command->request_id = slice_of("the-request");
     command->acquire.lease = (struct id){1, lease};
     command->acquire.client = slice_of("client");

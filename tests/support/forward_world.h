@@ -11,6 +11,7 @@ enum { FORWARD_MANY = 8192 };
 
 /* What the fakes answer, and what they received. */
 struct forward_fake {
+    uint32_t tenant; /* of acquires made by this world */
     struct replica_status status;
     enum hf_error submit_error;
     void *cookies[FORWARD_MANY];
@@ -69,6 +70,7 @@ struct forward *forward_begin_with_tier(void);
 /* With a limit of the state, too. */
 struct forward *forward_begin_with_limit(struct admission *admission);
 void forward_end(struct forward *f);
+uint64_t forward_memory_in_use(void); /* bytes */
 
 /* This node leads; another one does (0: nobody). */
 void forward_lead(void);

@@ -5,11 +5,12 @@
 #include "forward_world.h"
 
 enum {
-    WINDOW = 128,       /* FORWARD_WINDOW, which is private */
-    ALONE = 512,        /* FORWARD_ALONE */
-    NODE_WINDOW = 2048, /* FORWARD_NODE_WINDOW */
-    TURN = 16,          /* FORWARD_TURN */
-    BULK = 1000,        /* calls of a client that pipelines */
+    WINDOW = 128,        /* FORWARD_WINDOW, which is private */
+    ALONE = 512,         /* FORWARD_ALONE */
+    NODE_WINDOW = 2048,  /* FORWARD_NODE_WINDOW */
+    TENANT_WINDOW = 512, /* FORWARD_TENANT_WINDOW */
+    TURN = 16,           /* FORWARD_TURN */
+    BULK = 1000,         /* calls of a client that pipelines */
 };
 
 /* Leases are connection * SCALE + place, so that `fake.leases` shows who entered, and when. */
@@ -251,6 +252,76 @@ static void what_never_had_its_turn_is_busy(void **state)
     free(bulk);
 }
 
+/* A tenant with many connections gets no more than one with a single connection. */
+static void tenants_take_turns_whatever_their_connections(void **state)
+{
+    (void)state;
+    enum { CONNECTIONS = 3, CALLS = 8 * TURN };
+    struct forwarded_call *bulk = calloc((size_t)(CONNECTIONS + 1) * CALLS, sizeof(*bulk));
+    struct forward *f = forward_begin();
+    forward_lead();
+    for (uint64_t i = 0; i <= CONNECTIONS; i++) {
+        fake.tenant = i == CONNECTIONS ? 2 : 1;
+        request_many(f, bulk + i * CALLS, i + 1, CALLS);
+    }
+    uint32_t before = fake.submitted; /* the first turn of the first tenant, sent at once */
+    forward_run(f);
+    for (uint32_t i = before; i < before + 6 * TURN; i++) {
+        bool is_second = source_at(i) == CONNECTIONS + 1;
+        assert_int_equal(is_second, (i - before) / TURN % 2 == 0);
+    }
+    assert_in_order();
+    forward_end(f);
+    free(bulk);
+}
+
+/* Calls of one tenant that wait for its window do not delay those of another. */
+static void a_tenant_that_floods_has_its_window_only(void **state)
+{
+    (void)state;
+    enum { CONNECTIONS = 2 * NODE_WINDOW / WINDOW, CALLS = WINDOW };
+    struct forwarded_call *bulk = calloc((size_t)CONNECTIONS * CALLS, sizeof(*bulk));
+    struct forwarded_call one[2];
+    struct forward *f = forward_begin();
+    forward_lead();
+    fake.tenant = 2;
+    forward_request_of(f, &one[0], CONNECTIONS + 1, (uint64_t)(CONNECTIONS + 1) * SCALE);
+    fake.tenant = 1;
+    for (uint64_t i = 0; i < CONNECTIONS; i++) {
+        request_many(f, bulk + i * CALLS, i + 1, CALLS);
+    }
+    forward_run(f);
+    assert_int_equal(fake.submitted, TENANT_WINDOW + 1);
+    fake.tenant = 2;
+    forward_request_of(f, &one[1], CONNECTIONS + 1, (uint64_t)(CONNECTIONS + 1) * SCALE + 1);
+    forward_run(f);
+    assert_int_equal(fake.submitted, TENANT_WINDOW + 2);
+    assert_int_equal(source_at(TENANT_WINDOW + 1), CONNECTIONS + 1);
+    forward_pass(f, 200); /* the other tenant sent nothing for a while */
+    assert_int_equal(fake.submitted, NODE_WINDOW);
+    forward_end(f);
+    free(bulk);
+}
+
+/* Queues of tenants without calls are used again. */
+static void ten_thousand_tenants_need_bounded_memory(void **state)
+{
+    (void)state;
+    struct forwarded_call made;
+    struct forward *f = forward_begin();
+    forward_lead();
+    for (uint32_t i = 1; i <= 10000; i++) {
+        fake.tenant = i;
+        fake.submitted = 0;
+        forward_request_of(f, &made, 1, i);
+        forward_run(f);
+        answer_here(f, 0, 1);
+        assert_int_equal(made.answers, 1);
+    }
+    assert_in_range(forward_memory_in_use(), 1, 32 << 20);
+    forward_end(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +334,9 @@ int main(void)
         cmocka_unit_test(a_follower_takes_turns_between_its_connections_too),
         cmocka_unit_test(what_the_node_itself_submits_waits_for_no_turn),
         cmocka_unit_test(what_never_had_its_turn_is_busy),
+        cmocka_unit_test(tenants_take_turns_whatever_their_connections),
+        cmocka_unit_test(a_tenant_that_floods_has_its_window_only),
+        cmocka_unit_test(ten_thousand_tenants_need_bounded_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,7 +199,7 @@ static bool send_in_order(struct forward *f, const struct replica_status *status
                           struct replica_time now)
 {
     bool all = f->read_only;
-    struct call *call = all ? call_first(f, CALL_WAITING) : f->sources[0].first;
+    struct call *call = all ? call_first(f, CALL_WAITING) : turns_first_without(f);
     while (call != NULL) {
         struct call *next = all ? call_next(f, call) : call->source_next;
         /* A call for one tier does not block the other. A change of members that waits for the next
@@ -230,7 +230,7 @@ static void send_waiting(struct forward *f)
             return;
         }
     }
-    f->saturated = f->turn != 0; /* the rest waits for answers to sent calls */
+    f->saturated = f->turn != NULL; /* the rest waits for answers to sent calls */
 }
 
 void forward_set_read_only(struct forward *f, bool read_only, bool alone)

@@ -43,6 +43,7 @@ void call_enter(struct forward *f, struct call *call, enum call_state state)
 void call_free(struct forward *f, struct call *call)
 {
     buffer_close(&call->page);
+    turns_release(f, call);
     if (call->bytes.len > CALL_BYTES) {
         memory_free(f->options.memory, (void *)(uintptr_t)call->bytes.data, call->bytes.len);
     }
@@ -60,7 +61,7 @@ void call_free_all(struct forward *f)
     }
 }
 
-struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t source)
+struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t tenant, uint64_t source)
 {
     ref self = 0;
     struct call *call = pool_alloc(&f->pool, sizeof(*call), &self);
@@ -68,7 +69,7 @@ struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t source
     call->self = self;
     call->cookie.kind = COOKIE_CALL;
     call->kind = kind;
-    call->source = source;
+    turns_assign(f, call, tenant, source);
     call->give_up_ms = forward_now_ms(f) + f->options.give_up_ms;
     buffer_init(&call->page, f->options.memory, MEMORY_PAGE_BYTES);
     return call;

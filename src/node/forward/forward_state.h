@@ -37,13 +37,17 @@ struct cookie {
 
 enum {
     FORWARD_SLOTS = 1 << 16,
-    FORWARD_SOURCES = 1 << 12,  /* queues; a connection's number selects one */
-    FORWARD_WINDOW = 128,       /* maximum of sent, unanswered calls of a queue */
-    FORWARD_ALONE = 512,        /* the same on the leader, while only one queue sends */
-    FORWARD_SHARED_MS = 100,    /* several are taken to send for so long after two did */
-    FORWARD_NODE_WINDOW = 2048, /* sent, unanswered calls of all queues */
-    FORWARD_TURN = 16,          /* calls of one queue before the next has its turn */
-    CALL_BYTES = 256,           /* longer commands have their own memory */
+    FORWARD_SOURCES = 1 << 12,    /* queues; a connection's number selects one */
+    FORWARD_TENANT_SOURCES = 256, /* the same of each tenant but 0 */
+    FORWARD_TENANTS = 1024,       /* with queues; more share those of tenant 0 */
+    FORWARD_BUCKETS = 256,        /* of the index of tenants */
+    FORWARD_TENANT_WINDOW = 512,  /* sent, unanswered calls of a tenant while others send */
+    FORWARD_WINDOW = 128,         /* maximum of sent, unanswered calls of a queue */
+    FORWARD_ALONE = 512,          /* the same on the leader, while only one queue sends */
+    FORWARD_SHARED_MS = 100,      /* several are taken to send for so long after two did */
+    FORWARD_NODE_WINDOW = 2048,   /* sent, unanswered calls of all queues */
+    FORWARD_TURN = 16,            /* calls of one queue before the next has its turn */
+    CALL_BYTES = 256,             /* longer commands have their own memory */
 };
 
 enum call_state {
@@ -70,9 +74,10 @@ struct call {
     uint64_t number;
     uint64_t peer; /* that it was sent to last */
     uint64_t index;
-    uint64_t not_before_ms;   /* boot time; see change_declined */
-    struct list link;         /* in the list of its state */
-    uint32_t source;          /* its queue; 0: takes no turns */
+    uint64_t not_before_ms; /* boot time; see change_declined */
+    struct list link;       /* in the list of its state */
+    struct turn_tenant *tenant;
+    uint32_t source;          /* its queue, of that tenant; 0: takes no turns */
     struct call *source_next; /* in that queue, while it waits */
     struct call *source_prev;
     struct buffer page; /* FORWARD_LOOK: the leader's page, while our state catches up */
@@ -90,6 +95,20 @@ struct source {
     uint32_t taken; /* sent in its current turn */
     uint32_t next;  /* in the ring of sources with waiting calls; 0: not in it */
     uint32_t prev;
+};
+
+/* The connections of one tenant. */
+struct turn_tenant {
+    uint32_t number;
+    uint32_t calls; /* that refer to it */
+    uint32_t sent;  /* its calls HERE and THERE, but those of source 0 */
+    uint32_t taken; /* sent in its current turn */
+    uint32_t turn;  /* the source whose turn it is; 0: none waits */
+    uint32_t count; /* of `sources` */
+    struct source *sources;
+    struct turn_tenant *next; /* in the ring of tenants with waiting calls; NULL: not in it */
+    struct turn_tenant *prev;
+    struct turn_tenant *bucket_next;
 };
 
 struct relay {
@@ -111,14 +130,20 @@ struct forward {
     struct list lists[CALL_ANSWERED + 1]; /* by state */
     uint32_t counts[CALL_ANSWERED + 1];
     struct pool pool;
-    struct source *sources; /* by number; 0: calls that take no turns */
-    uint32_t turn;          /* whose turn it is; 0: none waits */
-    uint32_t sent;          /* calls HERE and THERE of all sources but 0 */
-    uint32_t window;        /* of each source, as of the last forward_run */
-    uint64_t sender;        /* connection or node that sent last */
-    uint64_t sender_ms;     /* boot time of that */
-    uint64_t shared_ms;     /* boot time until which several are taken to send */
-    struct call **slots;    /* by the low bits of the number */
+    struct turn_tenant first_tenant; /* number 0; its source 0 has the calls without turns */
+    struct turn_tenant *tenants[FORWARD_BUCKETS];
+    uint32_t tenant_count;
+    struct turn_tenant *turn;  /* whose turn it is; NULL: none waits */
+    uint32_t sent;             /* calls HERE and THERE of all sources but 0 */
+    uint32_t last_tenant;      /* that sent last */
+    uint64_t last_tenant_ms;   /* boot time of that */
+    uint64_t shared_tenant_ms; /* boot time until which several tenants are taken to send */
+    uint32_t tenant_window;
+    uint32_t window;     /* of each source, as of the last forward_run */
+    uint64_t sender;     /* connection or node that sent last */
+    uint64_t sender_ms;  /* boot time of that */
+    uint64_t shared_ms;  /* boot time until which several are taken to send */
+    struct call **slots; /* by the low bits of the number */
     uint32_t *free_slots;
     uint32_t free_count;
     uint64_t generation;
@@ -166,21 +191,24 @@ bool forward_fit(struct forward *f, uint64_t leader, struct slice *bytes, enum c
 /* forward_turns.c */
 void turns_open(struct forward *f);
 void turns_close(struct forward *f);
-uint32_t turns_source(uint64_t source);
+/* Selects the queue of a new call. `source` 0: it takes no turns. */
+void turns_assign(struct forward *f, struct call *call, uint32_t tenant, uint64_t source);
+void turns_release(struct forward *f, struct call *call);
+struct call *turns_first_without(struct forward *f);
 /* `sender`: a connection of this node, or another node. */
-void turns_note(struct forward *f, uint64_t sender);
+void turns_note(struct forward *f, uint64_t sender, uint32_t tenant);
 /* Sets the window for the next calls. */
 void turns_begin(struct forward *f, bool leads);
 void turns_enter(struct forward *f, struct call *call, enum call_state state);
 void turns_leave(struct forward *f, struct call *call, enum call_state state);
 /* Before the next turn; calls of others do not wait. */
-bool turns_may_send_now(const struct forward *f, uint32_t source);
+bool turns_may_send_now(struct forward *f, const struct call *call);
 /* NULL: none may be sent. */
 struct call *turns_next(struct forward *f);
 
 /* forward_calls.c */
 /* In no state yet: call_keep and call_enter must follow. */
-struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t source);
+struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t tenant, uint64_t source);
 /* Copies the bytes. */
 void call_keep(struct forward *f, struct call *call, struct slice bytes);
 void call_enter(struct forward *f, struct call *call, enum call_state state);

@@ -38,10 +38,10 @@ static void fail_early(struct forward *f, struct call *call)
     f->changed = true;
 }
 
-static void note_sender(struct forward *f, uint64_t source)
+static void note_sender(struct forward *f, uint64_t source, uint32_t tenant)
 {
     if (source != 0) {
-        turns_note(f, source);
+        turns_note(f, source, tenant);
     }
 }
 
@@ -52,7 +52,7 @@ static void note_sender(struct forward *f, uint64_t source)
 static bool submit_now(struct forward *f, struct call *call, const struct command *command)
 {
     if (f->held || f->paused || f->counts[CALL_WAITING] > 0 || !replica_is_serving(f->replica) ||
-        !turns_may_send_now(f, call->source)) {
+        !turns_may_send_now(f, call)) {
         return false;
     }
     bool is_for_log = f->options.tier != NULL
@@ -74,10 +74,10 @@ static bool submit_now(struct forward *f, struct call *call, const struct comman
 
 void forward_submit(struct forward *f, const struct command *command, struct gateway_call *gateway)
 {
-    uint32_t source = gateway->tier == TIER_CORRECTNESS ? turns_source(gateway->source) : 0;
-    struct call *call = call_new(f, FORWARD_COMMAND, source);
+    uint64_t source = gateway->tier == TIER_CORRECTNESS ? gateway->source : 0;
+    struct call *call = call_new(f, FORWARD_COMMAND, command->tenant, source);
     call->tier = gateway->tier;
-    note_sender(f, gateway->source);
+    note_sender(f, gateway->source, command->tenant);
     call->gateway = gateway;
     gateway->in_flight = call;
     call->is_safe = is_safe(command);
@@ -107,11 +107,11 @@ void forward_submit_first(struct forward *f, const struct command *command,
 void forward_barrier(struct forward *f, struct gateway_call *gateway)
 {
     enum forward_kind kind = gateway->look.len > 0 ? FORWARD_LOOK : FORWARD_BARRIER;
-    struct call *call = call_new(f, kind, turns_source(gateway->source));
+    struct call *call = call_new(f, kind, gateway->tenant, gateway->source);
     call_keep(f, call, gateway->look);
     call_enter(f, call, CALL_WAITING);
     gateway->look = slice_make(NULL, 0);
-    note_sender(f, gateway->source);
+    note_sender(f, gateway->source, gateway->tenant);
     call->gateway = gateway;
     gateway->in_flight = call;
     call->is_safe = true;
@@ -124,7 +124,7 @@ void forward_change(struct forward *f, enum gateway_change change, uint64_t id, 
     struct change wanted = {.change = change, .id = id};
     uint8_t bytes[CHANGE_BYTES];
     snprintf(wanted.address, sizeof(wanted.address), "%s", address);
-    struct call *call = call_new(f, FORWARD_CHANGE, 0);
+    struct call *call = call_new(f, FORWARD_CHANGE, 0, 0);
     call_keep(f, call, slice_make(bytes, change_encode(&wanted, bytes)));
     call_enter(f, call, CALL_WAITING);
     call->change = gateway;

@@ -1,32 +1,116 @@
-/* Connections take turns when calls are sent to the log.
+/* Tenants, and the connections of each, take turns when calls are sent to the log.
  *
  * A client that pipelines has up to a thousand calls outstanding. In one batch, they would delay
  * every other client. So a connection has at most FORWARD_WINDOW calls sent and unanswered, and a
  * node FORWARD_NODE_WINDOW, its share of the leader's batches. One batch is in flight and one is
- * open, so these also bound a batch. The rest waits here, in order, and the connections send
- * FORWARD_TURN calls each in turn.
+ * open, so these also bound a batch. The rest waits here, in order. The tenants send FORWARD_TURN
+ * calls each in turn, and so do the connections of one tenant: the number of its connections gives
+ * a tenant nothing. While several tenants send, each has at most FORWARD_TENANT_WINDOW calls sent.
  *
  * With long batches a small window makes a pipeline slow. So the only connection that sends has a
  * larger one. Only the leader applies this: other nodes see only their own connections. */
 #include "node/forward/forward_state.h"
 
+static void tenant_open(struct forward *f, struct turn_tenant *t, uint32_t number, uint32_t count)
+{
+    *t = (struct turn_tenant){.number = number, .count = count};
+    t->sources = memory_alloc(f->options.memory, count * sizeof(t->sources[0]));
+    memset(t->sources, 0, count * sizeof(t->sources[0]));
+}
+
+static void tenant_close(struct forward *f, struct turn_tenant *t)
+{
+    memory_free(f->options.memory, t->sources, t->count * sizeof(t->sources[0]));
+}
+
 void turns_open(struct forward *f)
 {
-    f->sources = memory_alloc(f->options.memory, FORWARD_SOURCES * sizeof(f->sources[0]));
-    memset(f->sources, 0, FORWARD_SOURCES * sizeof(f->sources[0]));
+    tenant_open(f, &f->first_tenant, 0, FORWARD_SOURCES);
+}
+
+static struct turn_tenant **bucket_of(struct forward *f, uint32_t number)
+{
+    return &f->tenants[number % FORWARD_BUCKETS];
+}
+
+static void tenant_drop(struct forward *f, struct turn_tenant **at)
+{
+    struct turn_tenant *t = *at;
+    *at = t->bucket_next;
+    f->tenant_count--;
+    tenant_close(f, t);
+    memory_free(f->options.memory, t, sizeof(*t));
 }
 
 void turns_close(struct forward *f)
 {
-    memory_free(f->options.memory, f->sources, FORWARD_SOURCES * sizeof(f->sources[0]));
+    for (uint32_t i = 0; i < FORWARD_BUCKETS; i++) {
+        while (f->tenants[i] != NULL) {
+            tenant_drop(f, &f->tenants[i]);
+        }
+    }
+    tenant_close(f, &f->first_tenant);
 }
 
-uint32_t turns_source(uint64_t source)
+/* Numbers of tenants are not used again: those of removed tenants would stay for ever. */
+static void drop_one_unused(struct forward *f)
 {
-    return source == 0 ? 0 : 1 + (uint32_t)(source % (FORWARD_SOURCES - 1));
+    for (uint32_t i = 0; i < FORWARD_BUCKETS; i++) {
+        for (struct turn_tenant **at = &f->tenants[i]; *at != NULL; at = &(*at)->bucket_next) {
+            if ((*at)->calls == 0) {
+                tenant_drop(f, at);
+                return;
+            }
+        }
+    }
 }
 
-void turns_note(struct forward *f, uint64_t sender)
+static struct turn_tenant *tenant_of(struct forward *f, uint32_t number)
+{
+    if (number == 0) {
+        return &f->first_tenant;
+    }
+    struct turn_tenant *t = *bucket_of(f, number);
+    while (t != NULL && t->number != number) {
+        t = t->bucket_next;
+    }
+    if (t != NULL) {
+        return t;
+    }
+    if (f->tenant_count == FORWARD_TENANTS) {
+        drop_one_unused(f);
+    }
+    if (f->tenant_count == FORWARD_TENANTS) {
+        return &f->first_tenant;
+    }
+    t = memory_alloc(f->options.memory, sizeof(*t));
+    tenant_open(f, t, number, FORWARD_TENANT_SOURCES);
+    t->bucket_next = *bucket_of(f, number);
+    *bucket_of(f, number) = t;
+    f->tenant_count++;
+    return t;
+}
+
+void turns_assign(struct forward *f, struct call *call, uint32_t tenant, uint64_t source)
+{
+    call->tenant = source == 0 ? &f->first_tenant : tenant_of(f, tenant);
+    call->source = source == 0 ? 0 : 1 + (uint32_t)(source % (call->tenant->count - 1));
+    call->tenant->calls++;
+}
+
+void turns_release(struct forward *f, struct call *call)
+{
+    (void)f;
+    hf_assert(call->tenant->calls > 0);
+    call->tenant->calls--;
+}
+
+struct call *turns_first_without(struct forward *f)
+{
+    return f->first_tenant.sources[0].first;
+}
+
+void turns_note(struct forward *f, uint64_t sender, uint32_t tenant)
 {
     uint64_t now_ms = forward_now_ms(f);
     if (sender != f->sender) {
@@ -36,41 +120,81 @@ void turns_note(struct forward *f, uint64_t sender)
         f->sender = sender;
     }
     f->sender_ms = now_ms;
+    if (tenant != f->last_tenant) {
+        if (now_ms <= f->last_tenant_ms + FORWARD_SHARED_MS) {
+            f->shared_tenant_ms = now_ms + FORWARD_SHARED_MS;
+        }
+        f->last_tenant = tenant;
+    }
+    f->last_tenant_ms = now_ms;
+}
+
+static void set_tenant_window(struct forward *f)
+{
+    f->tenant_window = f->shared_tenant_ms != 0 && forward_now_ms(f) < f->shared_tenant_ms
+                           ? FORWARD_TENANT_WINDOW
+                           : FORWARD_NODE_WINDOW;
 }
 
 void turns_begin(struct forward *f, bool leads)
 {
     bool is_alone = leads && forward_now_ms(f) >= f->shared_ms;
     f->window = is_alone ? FORWARD_ALONE : FORWARD_WINDOW;
+    set_tenant_window(f);
 }
 
 /* A source that begins to wait has its turn last. Calls sent before count as part of that turn
  * (turns_may_send_now). */
-static void ring_add(struct forward *f, uint32_t number)
+static void ring_add(struct turn_tenant *t, uint32_t number)
 {
-    struct source *s = &f->sources[number];
+    struct source *s = &t->sources[number];
     s->taken = s->sent < FORWARD_TURN ? s->sent : FORWARD_TURN;
-    if (f->turn == 0) {
-        f->turn = number;
+    if (t->turn == 0) {
+        t->turn = number;
         s->next = s->prev = number;
         return;
     }
-    struct source *first = &f->sources[f->turn];
-    s->next = f->turn;
+    struct source *first = &t->sources[t->turn];
+    s->next = t->turn;
     s->prev = first->prev;
-    f->sources[first->prev].next = number;
+    t->sources[first->prev].next = number;
     first->prev = number;
 }
 
-static void ring_remove(struct forward *f, uint32_t number)
+static void ring_remove(struct turn_tenant *t, uint32_t number)
 {
-    struct source *s = &f->sources[number];
-    f->sources[s->prev].next = s->next;
-    f->sources[s->next].prev = s->prev;
-    if (f->turn == number) {
-        f->turn = s->next == number ? 0 : s->next;
+    struct source *s = &t->sources[number];
+    t->sources[s->prev].next = s->next;
+    t->sources[s->next].prev = s->prev;
+    if (t->turn == number) {
+        t->turn = s->next == number ? 0 : s->next;
     }
     s->next = s->prev = 0;
+}
+
+/* As ring_add, of a tenant. */
+static void tenant_waits(struct forward *f, struct turn_tenant *t)
+{
+    t->taken = t->sent < FORWARD_TURN ? t->sent : FORWARD_TURN;
+    if (f->turn == NULL) {
+        f->turn = t;
+        t->next = t->prev = t;
+        return;
+    }
+    t->next = f->turn;
+    t->prev = f->turn->prev;
+    t->prev->next = t;
+    t->next->prev = t;
+}
+
+static void tenant_waits_no_more(struct forward *f, struct turn_tenant *t)
+{
+    t->prev->next = t->next;
+    t->next->prev = t->prev;
+    if (f->turn == t) {
+        f->turn = t->next == t ? NULL : t->next;
+    }
+    t->next = t->prev = NULL;
 }
 
 static bool is_sent(enum call_state state)
@@ -80,9 +204,11 @@ static bool is_sent(enum call_state state)
 
 void turns_enter(struct forward *f, struct call *call, enum call_state state)
 {
-    struct source *s = &f->sources[call->source];
+    struct turn_tenant *t = call->tenant;
+    struct source *s = &t->sources[call->source];
     if (is_sent(state) && call->source != 0) {
         s->sent++;
+        t->sent++;
         f->sent++;
     }
     if (state != CALL_WAITING) {
@@ -97,18 +223,23 @@ void turns_enter(struct forward *f, struct call *call, enum call_state state)
     }
     s->last = call;
     if (call->source != 0 && s->next == 0) {
-        ring_add(f, call->source);
+        if (t->turn == 0) {
+            tenant_waits(f, t);
+        }
+        ring_add(t, call->source);
     }
 }
 
 void turns_leave(struct forward *f, struct call *call, enum call_state state)
 {
-    struct source *s = &f->sources[call->source];
+    struct turn_tenant *t = call->tenant;
+    struct source *s = &t->sources[call->source];
     if (is_sent(state) && call->source != 0) {
-        hf_assert(s->sent > 0 && f->sent > 0);
+        hf_assert(s->sent > 0 && t->sent > 0 && f->sent > 0);
         s->sent--;
+        t->sent--;
         f->sent--;
-        f->changed = f->changed || f->turn != 0; /* a window is open again */
+        f->changed = f->changed || f->turn != NULL; /* a window is open again */
     }
     if (state != CALL_WAITING) {
         return;
@@ -125,35 +256,72 @@ void turns_leave(struct forward *f, struct call *call, enum call_state state)
     }
     call->source_next = call->source_prev = NULL;
     if (call->source != 0 && s->first == NULL) {
-        ring_remove(f, call->source);
+        ring_remove(t, call->source);
+        if (t->turn == 0) {
+            tenant_waits_no_more(f, t);
+        }
     }
 }
 
-bool turns_may_send_now(const struct forward *f, uint32_t source)
+bool turns_may_send_now(struct forward *f, const struct call *call)
 {
-    return source == 0 || (f->sources[source].sent < FORWARD_TURN && f->sent < FORWARD_NODE_WINDOW);
+    const struct turn_tenant *t = call->tenant;
+    if (call->source == 0) {
+        return true;
+    }
+    if (t->sent >= FORWARD_TENANT_WINDOW) {
+        set_tenant_window(f);
+        if (t->sent >= f->tenant_window) {
+            return false;
+        }
+    }
+    return t->sources[call->source].sent < FORWARD_TURN && f->sent < FORWARD_NODE_WINDOW;
 }
 
-struct call *turns_next(struct forward *f)
+static struct call *next_of_tenant(struct turn_tenant *t, uint32_t window)
 {
-    if (f->turn == 0 || f->sent >= FORWARD_NODE_WINDOW) {
-        return NULL;
-    }
-    uint32_t begun = f->turn;
+    hf_assert(t->turn != 0);
+    uint32_t begun = t->turn;
     do {
-        struct source *s = &f->sources[f->turn];
-        if (s->sent < f->window && s->taken < FORWARD_TURN) {
+        struct source *s = &t->sources[t->turn];
+        if (s->sent < window && s->taken < FORWARD_TURN) {
             s->taken++;
             return s->first;
         }
         s->taken = 0;
-        f->turn = s->next;
-    } while (f->turn != begun);
+        t->turn = s->next;
+    } while (t->turn != begun);
     /* No other source may send. */
-    struct source *s = &f->sources[begun];
-    if (s->sent >= f->window) {
+    struct source *s = &t->sources[begun];
+    if (s->sent >= window) {
         return NULL;
     }
     s->taken = 1;
     return s->first;
+}
+
+struct call *turns_next(struct forward *f)
+{
+    if (f->turn == NULL || f->sent >= FORWARD_NODE_WINDOW) {
+        return NULL;
+    }
+    struct turn_tenant *begun = f->turn;
+    struct call *call = NULL;
+    do {
+        struct turn_tenant *t = f->turn;
+        bool may = t->taken < FORWARD_TURN && t->sent < f->tenant_window;
+        call = may ? next_of_tenant(t, f->window) : NULL;
+        if (call != NULL) {
+            t->taken++;
+            return call;
+        }
+        t->taken = 0;
+        f->turn = t->next;
+    } while (f->turn != begun);
+    /* No other tenant may send. */
+    if (begun->sent < f->tenant_window) {
+        call = next_of_tenant(begun, f->window);
+        begun->taken = 1;
+    }
+    return call;
 }

@@ -97,7 +97,7 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
     struct slice look = kind == FORWARD_LOOK ? body : slice_make(NULL, 0);
     struct relay *relay = relay_new(f, peer, link, number, look);
     relay->kind = kind;
-    turns_note(f, UINT64_MAX - peer); /* no connection has such a number */
+    turns_note(f, UINT64_MAX - peer, 0); /* no connection has such a number */
     enum forward_status refusal = FORWARD_NOT_DONE;
     enum hf_error error = HF_MALFORMED;
     if (kind == FORWARD_CHANGE) {
