@@ -16,6 +16,7 @@ from pathlib import Path
 OWN_PAGES = {"lock", "elect", "serve", "dev", "recover", "snapshot"}
 WORDS = {
     "member": ["list", "add", "remove", "promote", "demote", "transfer"],
+    "cert": ["init", "node", "client", "show"],
     "snapshot": ["save", "inspect", "restore"],
     "help": [],
 }

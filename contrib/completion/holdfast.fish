@@ -1,6 +1,6 @@
 # Completion of `holdfast` for fish. Written by tools/cli_docs.py from the program's help.
 
-set -l commands lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member recover bench snapshot
+set -l commands lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member cert recover bench snapshot
 
 function __holdfast_names
     holdfast ls --timeout 500ms 2>/dev/null | awk 'NR > 1 { print $1 }'
@@ -172,6 +172,16 @@ complete -c holdfast -n "__fish_seen_subcommand_from member" -l timeout -r -d 't
 complete -c holdfast -n "__fish_seen_subcommand_from member" -l json -d 'print JSON'
 complete -c holdfast -n "__fish_seen_subcommand_from member" -l help -s h -d 'flags and an example'
 complete -c holdfast -n "__fish_seen_subcommand_from member" -a 'list add remove promote demote transfer'
+complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a cert -d 'make a private CA and certificates of nodes and clients'
+complete -c holdfast -n "__fish_seen_subcommand_from cert" -l dir -s d -r -d 'folder of the CA and of the files that it issues; required, except for show'
+complete -c holdfast -n "__fish_seen_subcommand_from cert" -l id -r -d 'node: id of the node; required'
+complete -c holdfast -n "__fish_seen_subcommand_from cert" -l host -r -d 'node: host name or IP address by which clients and nodes reach it; may be repeated'
+complete -c holdfast -n "__fish_seen_subcommand_from cert" -l cluster -r -d 'node: the setting cluster-name (default: holdfast)'
+complete -c holdfast -n "__fish_seen_subcommand_from cert" -l name -r -d 'client: TENANT/PRINCIPAL; required. init: name of the CA (default: Holdfast CA)'
+complete -c holdfast -n "__fish_seen_subcommand_from cert" -l days -r -d 'validity (default: 365; init: 3650)'
+complete -c holdfast -n "__fish_seen_subcommand_from cert" -l json -d 'print JSON'
+complete -c holdfast -n "__fish_seen_subcommand_from cert" -l help -s h -d 'flags and an example'
+complete -c holdfast -n "__fish_seen_subcommand_from cert" -a 'init node client show'
 complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a recover -d 'create a new cluster from the folder of one node after most voters are lost'
 complete -c holdfast -n "__fish_seen_subcommand_from recover" -l data -r -d 'data folder of the stopped node'
 complete -c holdfast -n "__fish_seen_subcommand_from recover" -l id -r -d 'id of that node'

@@ -70,6 +70,17 @@ static const struct cli_command commands[] = {
      "If the leader itself is removed or demoted, it transfers the leadership first, and the next leader\n"
      "makes the change. The command waits until the change is in effect. Do not stop a removed node\n"
      "before that."},
+    {"cert", "make a private CA and certificates of nodes and clients",
+     "init|node|client|show [FLAGS]", "holdfast cert init --dir /etc/holdfast/tls",
+     cert_main, cert_options,
+     "The actions, and the files that they make in DIR:\n"
+     "  holdfast cert init --dir DIR                                 ca.pem, ca-key.pem\n"
+     "  holdfast cert node --dir DIR --id N --host HOST...           node-N.pem, node-N-key.pem\n"
+     "  holdfast cert client --dir DIR --name TENANT/PRINCIPAL       client-TENANT-PRINCIPAL.pem, ...\n"
+     "  holdfast cert show FILE\n"
+     "\n"
+     "Keys are ECDSA P-256 in files with mode 0600; no file is overwritten. Nodes need ca.pem and their own\n"
+     "two files. Keep ca-key.pem where no node runs: whoever has it can be any client and any node."},
     {"recover", "create a new cluster from the folder of one node after most voters are lost",
      "--data DIR --id N [--cluster N=HOST:PORT --reason TEXT]",
      "holdfast recover --data /var/lib/holdfast --id 2", recover_main, NULL, NULL},

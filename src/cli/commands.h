@@ -6,6 +6,7 @@
 #include "cli/command.h"
 
 int bench_main(int count, char **arguments); /* src/bench */
+int cert_main(int count, char **arguments);
 int elect_main(int count, char **arguments);
 int lock_main(int count, char **arguments);
 int ls_main(int count, char **arguments);
@@ -21,6 +22,7 @@ int member_main(int count, char **arguments);
 int top_main(int count, char **arguments);
 int snapshot_main(int count, char **arguments);
 
+extern const struct flag cert_options[];
 extern const struct flag elect_options[];
 extern const struct flag lock_options[];
 extern const struct flag ls_options[];

@@ -78,6 +78,16 @@ static bool read_number(const struct flag *flag, const char *text, uint64_t *out
     return is_number && is_in_range;
 }
 
+static bool add_item(const struct reading *r, const char *written, const char *text,
+                     struct flag_list *list)
+{
+    if (list->count == FLAG_LIST_MAX) {
+        return fail(r, written, "it is given too often");
+    }
+    list->items[list->count++] = text;
+    return true;
+}
+
 static bool set_value(const struct reading *r, const struct flag *flag, const char *written,
                       const char *text)
 {
@@ -93,6 +103,8 @@ static bool set_value(const struct reading *r, const struct flag *flag, const ch
     case FLAG_KIND_SETTING:
         *(const char **)at = text != NULL ? text : "true";
         break;
+    case FLAG_KIND_LIST:
+        return add_item(r, written, text, at);
     default:
         is_fine = read_number(flag, text, at);
         break;
@@ -133,7 +145,8 @@ static bool take_value(struct reading *r, const struct flag *flag, const char *w
         value = r->arguments[++r->at];
     }
     bool is_empty = value != NULL && value[0] == '\0';
-    if (value == NULL || (is_empty && flag->kind == FLAG_KIND_TEXT && flag->min > 0)) {
+    if (value == NULL || (is_empty && flag->min > 0 &&
+                          (flag->kind == FLAG_KIND_TEXT || flag->kind == FLAG_KIND_LIST))) {
         char missing[128];
         (void)snprintf(missing, sizeof(missing), "a value is missing (%s)", flag->value);
         return fail(r, written, missing);

@@ -23,6 +23,14 @@ enum flag_kind {
     FLAG_KIND_NUMBER,   /* uint64_t */
     FLAG_KIND_DURATION, /* uint64_t, in ms: "1.5" (seconds), "20ms", "3s", "2m", "1h" */
     FLAG_KIND_WORD,     /* uint64_t: position of the word in `value`, "leader|any"; in any case */
+    FLAG_KIND_LIST,     /* struct flag_list: given several times */
+};
+
+enum { FLAG_LIST_MAX = 64 };
+
+struct flag_list {
+    const char *items[FLAG_LIST_MAX];
+    size_t count;
 };
 
 struct flag {
@@ -50,6 +58,7 @@ struct flag {
     FLAG_KIND_DURATION, FLAG_MEMBER(type, member, uint64_t), min, max
 #define FLAG_DURATION(type, member) FLAG_DURATION_IN(type, member, 0, UINT64_MAX)
 #define FLAG_WORD(type, member) FLAG_KIND_WORD, FLAG_MEMBER(type, member, uint64_t), 0, 0
+#define FLAG_LIST(type, member) FLAG_KIND_LIST, FLAG_MEMBER(type, member, struct flag_list), 1, 0
 
 #define FLAGS_END                                      \
     {                                                  \
