@@ -8,10 +8,18 @@
 #include <unistd.h>
 
 #include "base/panic.h"
+#include "transport/secure.h"
 
 void transport_init(struct transport *t)
 {
     *t = (struct transport){.fd = -1};
+}
+
+void transport_secure(struct transport *t, struct security *security, const char *host)
+{
+    hf_assert(t->state == TRANSPORT_CLOSED);
+    t->security = security;
+    t->host = host;
 }
 
 static void fail(struct transport *t, const char *problem)
@@ -93,6 +101,16 @@ static void see_lookup(struct transport *t)
     try_next(t, ECONNREFUSED);
 }
 
+static void see_handshake(struct transport *t)
+{
+    enum secure_step step = secure_advance(t);
+    if (step == SECURE_FAILED) {
+        fail(t, t->problem);
+    } else if (step == SECURE_DONE) {
+        t->state = TRANSPORT_UP;
+    }
+}
+
 static void see_connect(struct transport *t)
 {
     struct pollfd p = {t->fd, POLLOUT, 0};
@@ -112,24 +130,36 @@ static void see_connect(struct transport *t)
         freeaddrinfo(t->addresses);
     }
     t->addresses = t->next = NULL;
-    t->state = TRANSPORT_UP;
+    if (t->security == NULL || security_context(t->security) == NULL) {
+        t->state = TRANSPORT_UP;
+        return;
+    }
+    t->tls = secure_new(t->security, t->host);
+    see_handshake(t);
 }
 
 enum transport_state transport_advance(struct transport *t)
 {
     if (t->state == TRANSPORT_RESOLVING) {
         see_lookup(t);
-    } else if (t->state == TRANSPORT_CONNECTING) {
+    } else if (t->state == TRANSPORT_CONNECTING && t->tls == NULL) {
         see_connect(t);
+    } else if (t->state == TRANSPORT_CONNECTING) {
+        see_handshake(t);
     }
     return t->state;
 }
 
 void transport_close(struct transport *t)
 {
+    if (t->state == TRANSPORT_UP && t->tls != NULL) {
+        secure_end(t);
+    }
     if (t->fd >= 0) {
         close(t->fd);
     }
+    secure_free(t->tls);
+    t->tls = NULL;
     if (t->addresses != NULL) {
         freeaddrinfo(t->addresses);
     }
@@ -154,9 +184,16 @@ enum transport_io transport_no_bytes(struct transport *t, ssize_t result)
     return TRANSPORT_FAILED;
 }
 
+bool transport_has_input(const struct transport *t)
+{
+    return t->tls != NULL && secure_has_input(t->tls);
+}
+
 short transport_events(const struct transport *t, bool has_output)
 {
-    bool writes = t->state == TRANSPORT_CONNECTING || has_output;
+    bool writes = t->state != TRANSPORT_CONNECTING ? has_output
+                  : t->tls != NULL                 ? secure_has_output(t->tls)
+                                                   : true;
     return (short)(writes ? POLLIN | POLLOUT : POLLIN);
 }
 

@@ -36,7 +36,8 @@ static bool advance(struct transport *t, int wake_fd, int64_t deadline_ms)
         if (state == TRANSPORT_UP || state == TRANSPORT_CLOSED) {
             return state == TRANSPORT_UP;
         }
-        if (!wait_for(t, is_lookup ? wake_fd : t->fd, is_lookup ? POLLIN : POLLOUT, deadline_ms)) {
+        if (!wait_for(t, is_lookup ? wake_fd : t->fd,
+                      is_lookup ? POLLIN : transport_events(t, false), deadline_ms)) {
             return false;
         }
     }
