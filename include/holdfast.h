@@ -120,15 +120,25 @@ struct hf_options {
     bool any_node;        /* [false] stay with the first endpoint that answers, leader or not */
     hf_event_fn on_event; /* [NULL] */
     void *arg;            /* for on_event */
+
+    /* TLS and identity. Connections use TLS if one of the first four is set; the node is always
+     * verified. The files are read by hf_client_open. */
+    const char *ca;          /* [$HOLDFAST_CA] PEM file of CAs; "system": those of the machine */
+    const char *cert;        /* [$HOLDFAST_CERT] PEM file of the client's certificate */
+    const char *key;         /* [$HOLDFAST_KEY] its key; only its owner may read the file */
+    const char *server_name; /* [$HOLDFAST_SERVER_NAME, else the endpoint's host] */
+    const char *token_file;  /* [$HOLDFAST_TOKEN_FILE] only its owner may read the file */
+    const char *tenant;      /* [$HOLDFAST_TENANT, else the home tenant] */
 };
 
-#define HF_OPTIONS                                              \
-    {                                                           \
-        sizeof(struct hf_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+#define HF_OPTIONS                                                                \
+    {                                                                             \
+        sizeof(struct hf_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 
 /* Creates a client. It connects and opens its session in the background; calls wait for that. Fails
- * only for invalid arguments and when memory runs out. `options` may be NULL.
+ * only for invalid arguments, for files of options that cannot be used, and when memory runs out.
+ * `options` may be NULL.
  *
  * `endpoints`: "HOST:PORT,HOST:PORT,..."; NULL: $HOLDFAST_ENDPOINTS, else 127.0.0.1:4653. They are
  * tried one at a time, each every 1 to 2 s. When each has failed three times in a row the circuit

@@ -38,7 +38,7 @@ bool api_init(struct api *api, const struct cli_common *common)
     if (api->count == 0) {
         cli_say("--endpoints: the list is empty; write HOST:PORT,HOST:PORT");
     }
-    return api->count > 0;
+    return api->count > 0 && http_secure(&common->security);
 }
 
 static bool has_any_refused(const struct api *api)

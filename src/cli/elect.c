@@ -122,6 +122,7 @@ int elect_main(int count, char **arguments)
     o.wrap.names = name;
     o.wrap.first = name;
     o.wrap.endpoints = o.common.endpoints;
+    o.wrap.security = o.common.security;
     o.wrap.timeout_ms = o.common.timeout_ms;
     return run(&o, name, before > 1 ? words.items[1] : "", has_command ? &program : NULL);
 }

@@ -4,11 +4,29 @@
 #include <stdio.h>
 
 #include "cli/http_answer.h"
+#include "cli/say.h"
+#include "tls/digest.h"
 #include "transport/wait.h"
 
 #define DEFAULT_PORT "4653"
 
 enum { READ_SIZE = 16 << 10 };
+
+/* NULL: http_secure was not called; clear text without a token. */
+static struct security *shared;
+
+bool http_secure(const struct security_files *files)
+{
+    static const char *const protocols[] = {"http/1.1", NULL};
+    char problem[SECURITY_PROBLEM];
+    if (shared == NULL) {
+        shared = security_load(files, protocols, problem);
+    }
+    if (shared == NULL) {
+        cli_say("%s", problem);
+    }
+    return shared != NULL;
+}
 
 static bool fail(struct http *h, const char *problem)
 {
@@ -21,22 +39,42 @@ static bool fail_transport(struct http *h)
     return fail(h, h->transport.problem);
 }
 
+/* An endpoint may be a URL without a path. */
+static const char *skip_scheme(const char *endpoint, bool *is_https)
+{
+    *is_https = strncmp(endpoint, "https://", 8) == 0;
+    return *is_https                              ? endpoint + 8
+           : strncmp(endpoint, "http://", 7) == 0 ? endpoint + 7
+                                                  : endpoint;
+}
+
 bool http_open(struct http *h, const char *endpoint, int64_t deadline_ms)
 {
-    static const char scheme[] = "http://";
     struct host_port address;
+    bool is_https = false;
     *h = (struct http){.status = 0};
     transport_init(&h->transport);
     buffer_init(&h->in, memory_system(), HTTP_HEAD_MAX);
-    /* Also a URL without a path. */
-    if (strncmp(endpoint, scheme, strlen(scheme)) == 0) {
-        endpoint += strlen(scheme);
+    endpoint = skip_scheme(endpoint, &is_https);
+    if (is_https && (shared == NULL || security_context(shared) == NULL)) {
+        return fail(h, "https needs --ca FILE, or --ca system");
     }
     if (!host_port_parse(endpoint, strcspn(endpoint, "/"), DEFAULT_PORT, &address)) {
         return fail(h, "it is not HOST:PORT");
     }
     host_port_format(&address, h->authority, sizeof(h->authority));
+    transport_secure(&h->transport, shared, address.host);
     return transport_open(&h->transport, &address, deadline_ms) || fail_transport(h);
+}
+
+static void put_identity(struct buffer *request)
+{
+    if (shared != NULL && security_token(shared)[0] != '\0') {
+        buffer_printf(request, "Authorization: Bearer %s\r\n", security_token(shared));
+    }
+    if (shared != NULL && security_tenant(shared)[0] != '\0') {
+        buffer_printf(request, "Holdfast-Tenant: %s\r\n", security_tenant(shared));
+    }
 }
 
 bool http_send(struct http *h, const char *method, const char *target, struct slice body,
@@ -46,6 +84,7 @@ bool http_send(struct http *h, const char *method, const char *target, struct sl
     buffer_init(&request, memory_system(), (1 << 20) + HTTP_HEAD_MAX);
     buffer_printf(&request, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: holdfast/%s\r\n", method,
                   target, h->authority, HOLDFAST_VERSION);
+    put_identity(&request);
     if (body.len > 0) {
         buffer_printf(&request, "Content-Type: application/json\r\n");
     }
@@ -58,6 +97,7 @@ bool http_send(struct http *h, const char *method, const char *target, struct sl
                        ? fail(h, "the request is too large")
                        : transport_put(&h->transport, buffer_bytes(&request), deadline_ms) ||
                              fail_transport(h);
+    digest_wipe(request.data, request.capacity);
     buffer_close(&request);
     return is_sent;
 }

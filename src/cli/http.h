@@ -32,6 +32,9 @@ struct http {
     char problem[HTTP_PROBLEM];
 };
 
+/* For all connections of this process, which has one set of flags. False: the problem is printed;
+ * the exit code is EXIT_USAGE. */
+bool http_secure(const struct security_files *files);
 /* False: h->problem is set. Call http_close in any case. */
 bool http_open(struct http *h, const char *endpoint, int64_t deadline_ms);
 bool http_send(struct http *h, const char *method, const char *target, struct slice body,

@@ -59,6 +59,7 @@ const struct flag lock_options[] = {
      "print events to stderr"},
     CLI_ENDPOINTS_OPTION(struct lock_settings),
     CLI_TIMEOUT_OPTION(struct lock_settings),
+    CLI_SECURITY_OPTIONS(struct lock_settings, common.security),
     FLAGS_END,
 };
 
@@ -204,6 +205,7 @@ int lock_main(int count, char **arguments)
     o.wrap.names = joined;
     o.wrap.first = names[0];
     o.wrap.endpoints = o.common.endpoints;
+    o.wrap.security = o.common.security;
     o.wrap.timeout_ms = o.common.timeout_ms;
     return run(&o, names, (size_t)name_count, &program);
 }

@@ -3,12 +3,14 @@
 #define HOLDFAST_CLI_OPTIONS_H
 
 #include "server/flags.h"
+#include "transport/security.h"
 
 /* Of every command that sends requests. */
 struct cli_common {
     const char *endpoints; /* NULL: HOLDFAST_ENDPOINTS, else the default port on this machine */
     uint64_t timeout_ms;
     bool json;
+    struct security_files security;
 };
 
 #define CLI_ENDPOINTS_OPTION(type)                                                    \
@@ -25,12 +27,27 @@ struct cli_common {
     {                                                                 \
         "json", 0, FLAG_SWITCH(type, common.json), NULL, "print JSON" \
     }
-#define CLI_COMMON_OPTIONS(type) \
-    CLI_ENDPOINTS_OPTION(type), CLI_TIMEOUT_OPTION(type), CLI_JSON_OPTION(type)
+/* clang-format off */
+#define CLI_SECURITY_OPTIONS(type, at)                                                             \
+    {"ca", 0, FLAG_TEXT_SET(type, at.ca), "FILE",                                                  \
+     "use TLS and verify nodes with these CAs; system: those of the machine (default: HOLDFAST_CA)"}, \
+    {"cert", 0, FLAG_TEXT_SET(type, at.certificate), "FILE",                                       \
+     "certificate of the client (default: HOLDFAST_CERT)"},                                        \
+    {"key", 0, FLAG_TEXT_SET(type, at.key), "FILE", "its key (default: HOLDFAST_KEY)"},            \
+    {"server-name", 0, FLAG_TEXT_SET(type, at.server_name), "NAME",                                \
+     "name in the nodes' certificates (default: HOLDFAST_SERVER_NAME, else the endpoint's host)"}, \
+    {"token-file", 0, FLAG_TEXT_SET(type, at.token_file), "FILE",                                  \
+     "file with the token (default: HOLDFAST_TOKEN_FILE)"},                                        \
+    {"tenant", 0, FLAG_TEXT_SET(type, at.tenant), "NAME",                                          \
+     "tenant of the names (default: HOLDFAST_TENANT, else the home tenant)"}
+#define CLI_COMMON_OPTIONS(type)                                                    \
+    CLI_ENDPOINTS_OPTION(type), CLI_TIMEOUT_OPTION(type), CLI_JSON_OPTION(type), \
+        CLI_SECURITY_OPTIONS(type, common.security)
+/* clang-format on */
 
-#define CLI_COMMON_DEFAULT \
-    {                      \
-        NULL, 5000, false  \
+#define CLI_COMMON_DEFAULT                     \
+    {                                          \
+        .endpoints = NULL, .timeout_ms = 5000, \
     }
 
 /* False: wrong number of words; prints the problem and the usage. */

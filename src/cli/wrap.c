@@ -132,6 +132,12 @@ static int begin_client(struct wrap *w)
     options.own_loop = true;
     options.on_event = on_event;
     options.arg = w;
+    options.ca = w->o->security.ca;
+    options.cert = w->o->security.certificate;
+    options.key = w->o->security.key;
+    options.server_name = w->o->security.server_name;
+    options.token_file = w->o->security.token_file;
+    options.tenant = w->o->security.tenant;
     int error = hf_client_open(&w->client, w->o->endpoints, &options);
     buffer_close(&metadata);
     if (error != 0) {
@@ -223,7 +229,7 @@ void wrap_done(hf_client *client, int error, hf_lock *lock, void *arg)
 
 void wrap_query_holder(struct wrap *w)
 {
-    struct cli_common common = {w->o->endpoints, LOOK_MS, false};
+    struct cli_common common = {w->o->endpoints, LOOK_MS, false, w->o->security};
     struct api api;
     struct api_answer answer;
     if (w->knows_holder || !api_init(&api, &common)) {

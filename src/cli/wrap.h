@@ -22,6 +22,7 @@ struct wrap_options {
     const char *names; /* HOLDFAST_LOCK */
     const char *first;
     const char *endpoints;
+    struct security_files security;
     uint64_t timeout_ms;
     uint64_t ttl_ms;
     uint64_t kill_after_ms; /* TERM to KILL; 0: a part of the TTL */

@@ -227,7 +227,7 @@ void wrap_turn(struct wrap *w, int most_ms)
 /* `problem` gets the message if no endpoint answered. */
 static enum members_state query_state(const struct wrap *w, char *problem, size_t size)
 {
-    struct cli_common common = {w->o->endpoints, STATE_MS, false};
+    struct cli_common common = {w->o->endpoints, STATE_MS, false, w->o->security};
     struct api api;
     if (!api_init(&api, &common)) {
         return MEMBERS_SERVING; /* continue as before */

@@ -251,6 +251,7 @@ static void client_free(struct hf_client *c)
     }
     client_engine_close(&c->client_engine);
     io_close(&c->io);
+    security_free(c->client_engine.options.security);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->mutex);
     free(c);
@@ -268,12 +269,18 @@ int hf_client_open(hf_client **out, const char *endpoints, const struct hf_optio
     if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed)) {
         return error_set(HF_ERR_SYSTEM, "no random numbers: %s", strerrordesc_np(errno));
     }
+    options.security = options_security(&whole);
+    if (options.security == NULL) {
+        return HF_ERR_INVALID;
+    }
     struct hf_client *c = calloc(1, sizeof(*c));
     if (c == NULL) {
+        security_free(options.security);
         return error_set(HF_ERR_MEMORY, "out of memory");
     }
     if (!io_open(&c->io)) {
         error = error_set(HF_ERR_SYSTEM, "no descriptors: %s", strerrordesc_np(errno));
+        security_free(options.security);
         free(c);
         return error;
     }
@@ -285,6 +292,7 @@ int hf_client_open(hf_client **out, const char *endpoints, const struct hf_optio
                                              options_endpoints(endpoints), seed, client_now_ms());
     if (problem != NULL) {
         io_close(&c->io);
+        security_free(options.security);
         free(c);
         return error_set(HF_ERR_INVALID, "endpoints: %s", problem);
     }

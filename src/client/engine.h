@@ -26,6 +26,7 @@
 #include "client/endpoints.h"
 #include "client/link.h"
 #include "client/rpc.h"
+#include "transport/security.h"
 
 enum {
     ERROR_TEXT = 512,
@@ -213,6 +214,7 @@ struct client_engine_options {
     int64_t call_timeout_ms;
     int64_t connect_timeout_ms;
     bool any_node;
+    struct security *security; /* of hf_client; NULL: clear text without a token */
 };
 
 enum {

@@ -67,6 +67,8 @@ static void fail(struct hf_client *c, unsigned i)
     client_engine_broken(&c->client_engine, i, t->problem, client_now_ms());
 }
 
+static void receive(struct hf_client *c, unsigned i);
+
 static void connect_link(struct hf_client *c, unsigned i)
 {
     struct transport *t = &c->io.links[i].transport;
@@ -77,6 +79,9 @@ static void connect_link(struct hf_client *c, unsigned i)
         char peer[ENDPOINT_TEXT];
         transport_peer(t, peer, sizeof(peer));
         client_engine_connected(&c->client_engine, i, peer, client_now_ms());
+        if (transport_has_input(t)) {
+            receive(c, i); /* received with the end of the handshake */
+        }
     }
 }
 
@@ -164,6 +169,7 @@ void io_write(struct hf_client *c)
             l->generation = link->generation;
             if (link->state == LINK_DIALING) {
                 const struct endpoint *p = &c->client_engine.endpoints.at[link->endpoint];
+                transport_secure(&l->transport, c->client_engine.options.security, p->address.host);
                 transport_dial(&l->transport, &p->address, c->io.wake_fd);
                 io_wake(&c->io);
             }

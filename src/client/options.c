@@ -123,6 +123,19 @@ int options_read(const struct hf_options *given, struct hf_options *whole,
     return 0;
 }
 
+struct security *options_security(const struct hf_options *o)
+{
+    static const char *const protocols[] = {"h2", NULL};
+    struct security_files files = {o->ca,          o->cert,       o->key,
+                                   o->server_name, o->token_file, o->tenant};
+    char problem[SECURITY_PROBLEM];
+    struct security *security = security_load(&files, protocols, problem);
+    if (security == NULL) {
+        (void)error_set(HF_ERR_INVALID, "%s", problem);
+    }
+    return security;
+}
+
 const char *options_endpoints(const char *given)
 {
     if (given == NULL || given[0] == '\0') {

@@ -7,6 +7,8 @@
 /* `given` may be NULL, or shorter than ours (older header). 0, or HF_ERR_INVALID with text. */
 int options_read(const struct hf_options *given, struct hf_options *whole,
                  struct client_engine_options *out);
+/* The files that it names, or that the environment names. NULL: error_set was called. */
+struct security *options_security(const struct hf_options *whole);
 /* `given`, else $HOLDFAST_ENDPOINTS, else the default. */
 const char *options_endpoints(const char *given);
 

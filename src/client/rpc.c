@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "client/engine.h"
+#include "tls/digest.h"
 
 /* Writes a message with its prefix. */
 static void frame(struct buffer *out, struct slice message)
@@ -16,15 +17,38 @@ static void frame(struct buffer *out, struct slice message)
     hf_assert(buffer_append(out, prefix, sizeof(prefix)) && buffer_append_slice(out, message));
 }
 
+enum { AUTH_HEADERS = 2, AUTH_TEXT = SECURITY_TOKEN_MAX + 8 };
+
+/* Returns how many. They refer to `text`. */
+static size_t auth_headers(const struct link *link, struct http2_client_header *out,
+                           char text[AUTH_TEXT])
+{
+    const struct security *security = link->client_engine->options.security;
+    size_t count = 0;
+    if (security != NULL && security_token(security)[0] != '\0') {
+        snprintf(text, AUTH_TEXT, "Bearer %s", security_token(security));
+        out[count++] = (struct http2_client_header){"authorization", slice_of(text)};
+    }
+    if (security != NULL && security_tenant(security)[0] != '\0') {
+        out[count++] =
+            (struct http2_client_header){"holdfast-tenant", slice_of(security_tenant(security))};
+    }
+    return count;
+}
+
 bool rpc_start(struct rpc *rpc, struct link *link, const char *path, struct slice message,
                bool keep_open, bool is_prompt, int64_t now_ms)
 {
     hf_assert(rpc->link == NULL && link->state == LINK_UP);
     struct buffer body;
+    struct http2_client_header headers[AUTH_HEADERS];
+    char text[AUTH_TEXT];
+    size_t count = auth_headers(link, headers, text);
     frame(&body, message);
-    rpc->stream =
-        http2_client_request(link->http2, path, NULL, 0, buffer_bytes(&body), keep_open, rpc);
+    rpc->stream = http2_client_request(link->http2, path, headers, count, buffer_bytes(&body),
+                                       keep_open, rpc);
     buffer_close(&body);
+    digest_wipe(text, sizeof(text));
     if (rpc->stream == NULL) {
         return false;
     }
