@@ -27,11 +27,11 @@ _holdfast() {
     esac
     case $command in
     lock)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nonblock --wait --shared --exclusive --limit --permits --ttl --kill-after --lock-delay --conflict-exit-code --command --status-fd --tier --detect-deadlock --trace --verbose --endpoints --timeout --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nonblock --wait --shared --exclusive --limit --permits --ttl --kill-after --lock-delay --conflict-exit-code --command --status-fd --tier --detect-deadlock --trace --verbose --endpoints --timeout --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
         ;;
     elect)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--listen --changes --nonblock --wait --ttl --kill-after --lock-delay --conflict-exit-code --status-fd --trace --verbose --endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--listen --changes --nonblock --wait --ttl --kill-after --lock-delay --conflict-exit-code --status-fd --trace --verbose --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
         ;;
     serve)
@@ -41,42 +41,42 @@ _holdfast() {
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nodes --dir --base-port --help" -- "$cur"))
         ;;
     ls)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
         ;;
     show)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--no-graph --endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--no-graph --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
         ;;
     watch)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--since --list --events --endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--since --list --events --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
         ;;
     sessions)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--private --endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--private --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         ;;
     status)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         ;;
     top)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--interval --rows --once --endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--interval --rows --once --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         ;;
     audit)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         ;;
     force-unlock)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--reason --now --actor --endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--reason --now --actor --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
         ;;
     revoke)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--reason --deadline --actor --endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--reason --deadline --actor --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
         ;;
     reset-fence)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--reason --token --slot --actor --endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--reason --token --slot --actor --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         ;;
     member)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--wait --no-wait --endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--wait --no-wait --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         [[ $COMP_CWORD -eq 2 ]] && COMPREPLY+=($(compgen -W "list add remove promote demote transfer" -- "$cur"))
         ;;
     cert)
