@@ -20,6 +20,7 @@ struct connection *connection_new(struct net *net, const struct connection_optio
     c->options = *options;
     c->number = ++net->numbers;
     buffer_init(&c->in, memory, options->in_max + NET_PLAIN);
+    buffer_init(&c->held, memory, OPENING_READ);
     buffer_init(&c->out, memory, options->out_max);
     buffer_init(&c->wire, memory, 2 * options->out_max + NET_SCRATCH);
     buffer_init(&c->writing, memory, c->wire.max);
@@ -32,6 +33,7 @@ struct connection *connection_new(struct net *net, const struct connection_optio
     list_init(&c->all);
     list_init(&c->dirty);
     list_init(&c->ready);
+    list_init(&c->opening_link);
     list_append(&net->all, &c->all);
     net->connections++;
     net->client_connections += c->options.writes_first ? 0 : 1;
@@ -81,7 +83,18 @@ void connection_start(struct connection *c, const struct connection_handlers *ha
     c->handlers = handlers;
     c->owner = owner;
     c->phase = CONNECTION_OPEN;
+    connection_begin_opening(c);
     connection_update_reading(c);
+}
+
+bool connection_is_opening(const struct connection *c)
+{
+    return c->opening;
+}
+
+const struct peer_identity *connection_identity(const struct connection *c)
+{
+    return c->filter.identity != NULL ? c->filter.identity(c->filter.ctx) : NULL;
 }
 
 const char *connection_remote(const struct connection *c)
@@ -108,6 +121,9 @@ void connection_schedule(struct connection *c)
     uint64_t due = c->timeout_at;
     if (c->stall_at != 0 && (due == 0 || c->stall_at < due)) {
         due = c->stall_at;
+    }
+    if (c->open_at != 0 && (due == 0 || c->open_at < due)) {
+        due = c->open_at;
     }
     if (due == 0 || c->phase == CONNECTION_CLOSING) {
         return;
@@ -137,6 +153,9 @@ static void on_timer(uv_timer_t *timer)
     uint64_t now = uv_now(c->net->loop);
     if (c->stall_at != 0 && now >= c->stall_at) {
         on_stall(c, now);
+    }
+    if (c->open_at != 0 && now >= c->open_at) {
+        connection_abort(c, "the handshake took too long");
     }
     if (c->phase != CONNECTION_CLOSING && c->timeout_at != 0 && now >= c->timeout_at) {
         c->timeout_at = 0;
@@ -177,6 +196,7 @@ static void on_handle_closed(uv_handle_t *handle)
         c->gone(c->gone_ctx);
     }
     buffer_close(&c->in);
+    buffer_close(&c->held);
     buffer_close(&c->out);
     buffer_close(&c->wire);
     buffer_close(&c->writing);
@@ -217,8 +237,9 @@ void connection_close(struct connection *c)
         return;
     }
     c->phase = CONNECTION_FINISHING;
-    c->reason = "closed";
+    c->reason = c->reason != NULL ? c->reason : "closed";
     c->timeout_at = 0;
+    c->open_at = 0;
     buffer_truncate(&c->in, 0);
     connection_update_reading(c);
     connection_mark_dirty(c); /* the flush finishes when all output is written */

@@ -11,6 +11,7 @@
 #define HOLDFAST_NET_CONNECTION_H
 
 #include "base/buffer.h"
+#include "base/peer_identity.h"
 #include "net/address.h"
 #include "net/net.h"
 
@@ -19,6 +20,9 @@ struct connection_handlers {
      * after it, or after connection_resume. An owner that is not ready may return 0: reading
      * continues up to in_max, so that a close by the peer is detected. */
     size_t (*on_bytes)(void *owner, struct slice bytes);
+    /* The handshake of the filter is complete; connection_identity is valid. Before on_bytes; not
+     * called without a handshake. May be NULL. */
+    void (*on_open)(void *owner);
     /* The peer has closed its sending side. NULL: abort. */
     void (*on_end)(void *owner);
     /* Pending output is above the high mark (true), or has drained below the low one. Reading is
@@ -47,14 +51,31 @@ struct connection_options {
     bool read_under_pressure; /* avoids a deadlock when both ends stop reading */
 };
 
-/* A layer between socket and owner: TLS. Both functions append to `wire` what must be sent. False
- * ends the connection after that. */
+enum filter_result {
+    FILTER_GOES_ON,
+    FILTER_ENDED,  /* the other end has ended its direction: on_end follows */
+    FILTER_FAILED, /* the connection ends when `wire` is sent */
+};
+
+/* A layer between socket and owner: TLS. The functions append to `wire` what must be sent.
+ *
+ * While is_opening is true nothing passes from or to the owner: output is kept, and received bytes
+ * wait for their share of the turn (opening.c). The handshake has OPENING_MS. */
 struct connection_filter {
     void *ctx;
-    bool (*incoming)(void *ctx, struct slice bytes, struct buffer *plain, struct buffer *wire);
+    enum filter_result (*incoming)(void *ctx, struct slice bytes, struct buffer *plain,
+                                   struct buffer *wire);
     bool (*outgoing)(void *ctx, struct slice plain, struct buffer *wire);
     void (*close)(void *ctx);
+    /* The rest may be NULL. */
+    bool (*is_opening)(void *ctx);
+    bool begins; /* this end speaks first: `incoming` is called with no bytes */
+    void (*finish)(void *ctx, struct buffer *wire); /* after the last output; may be repeated */
+    const struct peer_identity *(*identity)(void *ctx);
+    const char *(*problem)(void *ctx); /* after FILTER_FAILED; valid until `close` */
 };
+
+enum { OPENING_MS = 5000 };
 
 /* The owner takes over a connection from a listener or dialer; reading begins. */
 void connection_start(struct connection *c, const struct connection_handlers *handlers,
@@ -87,6 +108,10 @@ void connection_abort(struct connection *c, const char *reason);
  * idle connection. */
 void connection_dismiss(struct connection *c, const char *reason);
 
+/* The handshake of the filter is not complete: on_open follows, or the connection ends. */
+bool connection_is_opening(const struct connection *c);
+/* Of the verified other end, valid after on_open; NULL: it has none. */
+const struct peer_identity *connection_identity(const struct connection *c);
 /* "127.0.0.1:40312". */
 const char *connection_remote(const struct connection *c);
 const struct ip_address *connection_ip(const struct connection *c);

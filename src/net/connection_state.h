@@ -26,11 +26,13 @@ struct connection {
     bool pressed;    /* too much output is pending */
     bool ended;      /* the peer has sent its FIN */
     bool end_sent;   /* we have sent ours */
+    bool opening;    /* the filter has not completed its handshake */
     bool in_flight;  /* a libuv write of `writing` is in progress */
     uint8_t handles; /* still open: the socket and the timer */
     const char *reason;
 
     struct buffer in;      /* received, not consumed */
+    struct buffer held;    /* received, waits for its share of the handshakes */
     struct buffer out;     /* collected in this turn */
     struct buffer wire;    /* `out` after the filter, if there is one */
     struct buffer writing; /* what the kernel did not take at once */
@@ -39,11 +41,13 @@ struct connection {
 
     uint64_t timeout_at; /* loop time; 0: none */
     uint64_t stall_at;
+    uint64_t open_at; /* the handshake must be complete; 0: it is */
     uint64_t timer_due;
 
-    struct list all;   /* in net.all */
-    struct list dirty; /* in net.dirty or net.dirty_first */
-    struct list ready; /* in net.ready */
+    struct list all;          /* in net.all */
+    struct list dirty;        /* in net.dirty or net.dirty_first */
+    struct list ready;        /* in net.ready */
+    struct list opening_link; /* in net.opening or net.opening_first */
 
     uv_tcp_t tcp;
     uv_timer_t timer;
@@ -57,7 +61,14 @@ struct connection {
     char remote[ADDRESS_TEXT];
 };
 
+/* opening.c */
+enum { OPENING_READ = 4096 }; /* bytes held during a handshake */
+void connection_begin_opening(struct connection *c);
+void connection_hold(struct connection *c, struct slice bytes);
+
 /* transfer.c */
+/* Received bytes; and the end of the handshake. */
+void connection_pass_filter(struct connection *c, struct slice bytes);
 void connection_mark_dirty(struct connection *c);
 void connection_mark_ready(struct connection *c);
 void connection_unlist(struct connection *c);

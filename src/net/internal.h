@@ -8,6 +8,9 @@
 void connection_flush(struct connection *c);
 /* Passes remaining bytes to the ready connections. */
 void connections_feed(struct net *net);
+/* Continues handshakes for at most 2 ms. */
+void connections_open(struct net *net);
+void connection_open_later(struct connection *c);
 /* Whether the loop polls without sleeping. */
 void net_stay_awake(struct net *net, bool stay);
 

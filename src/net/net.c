@@ -16,7 +16,10 @@ static void before_poll(uv_prepare_t *handle)
 static void after_poll(uv_check_t *handle)
 {
     struct net *net = handle->data;
+    connections_open(net);
     connections_feed(net);
+    net_stay_awake(net, !list_is_empty(&net->ready) || !list_is_empty(&net->opening) ||
+                            !list_is_empty(&net->opening_first));
     if (net->on_turn != NULL) {
         net->on_turn(net->turn_ctx);
     }
@@ -37,8 +40,11 @@ void net_init(struct net *net, uv_loop_t *loop, const struct memory *memory)
     list_init(&net->dirty);
     list_init(&net->dirty_first);
     list_init(&net->ready);
+    list_init(&net->opening);
+    list_init(&net->opening_first);
     net->scratch = memory_alloc(memory, NET_SCRATCH);
     buffer_init(&net->forgotten, memory, NET_SCRATCH);
+    buffer_init(&net->plain, memory, NET_PLAIN);
     uv_random(NULL, NULL, &net->random, sizeof(net->random), 0, NULL);
     net->random |= 1;
     /* These never fail, and must not keep the loop running. */
@@ -61,6 +67,7 @@ void net_close(struct net *net)
     uv_close((uv_handle_t *)&net->after_poll, NULL);
     uv_close((uv_handle_t *)&net->awake, NULL);
     buffer_close(&net->forgotten);
+    buffer_close(&net->plain);
     memory_free(net->memory, net->scratch, NET_SCRATCH);
     net->scratch = NULL;
 }

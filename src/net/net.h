@@ -36,20 +36,24 @@ struct net {
     uint64_t bytes_written;
     uint64_t writes; /* system calls */
     uint64_t accept_pauses;
+    uint64_t opening_ns; /* spent on handshakes */
     uint32_t connections;
     uint32_t client_connections; /* connections without `writes_first`: clients, not peers */
 
     /* Private to src/net. */
     uv_prepare_t before_poll;
     uv_check_t after_poll;
-    uv_idle_t awake;   /* active while `ready` is not empty, so that the poll does not sleep */
+    uv_idle_t awake;   /* active while one of the last three lists is not empty: do not sleep */
     struct list all;   /* connections */
     struct list dirty; /* ... with output */
-    struct list dirty_first; /* ... with output that is written first */
-    struct list ready;       /* ... to be passed their remaining bytes */
-    uint8_t *scratch;        /* receive buffer */
-    struct buffer forgotten; /* output on closed connections, discarded */
-    uint64_t numbers;        /* connection numbers assigned so far */
+    struct list dirty_first;   /* ... with output that is written first */
+    struct list ready;         /* ... to be passed their remaining bytes */
+    struct list opening;       /* ... with a handshake to continue */
+    struct list opening_first; /* ... of peers */
+    struct buffer plain;       /* output of a filter */
+    uint8_t *scratch;          /* receive buffer */
+    struct buffer forgotten;   /* output on closed connections, discarded */
+    uint64_t numbers;          /* connection numbers assigned so far */
     uint64_t random;
 };
 

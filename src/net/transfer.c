@@ -22,6 +22,7 @@ void connection_unlist(struct connection *c)
 {
     list_remove(&c->dirty);
     list_remove(&c->ready);
+    list_remove(&c->opening_link);
 }
 
 /* ---- input ---- */
@@ -56,7 +57,6 @@ void connections_feed(struct net *net)
     for (struct list *link = list_take(&round); link != NULL; link = list_take(&round)) {
         feed(LIST_OBJECT(link, struct connection, ready));
     }
-    net_stay_awake(net, !list_is_empty(&net->ready));
 }
 
 /* Directly from the receive buffer if no bytes are retained. */
@@ -83,21 +83,39 @@ static void deliver(struct connection *c, struct slice bytes)
     }
 }
 
-/* The filter writes the plain bytes into a separate buffer. */
-static void deliver_filtered(struct connection *c, struct slice bytes)
+static void on_end(struct connection *c);
+
+/* Output that waited for the handshake is written in this turn. */
+static void complete_opening(struct connection *c)
 {
-    struct buffer plain;
-    buffer_init(&plain, c->net->memory, NET_PLAIN);
-    bool sound = c->filter.incoming(c->filter.ctx, bytes, &plain, &c->wire);
+    c->opening = false;
+    c->open_at = 0;
+    connection_mark_dirty(c);
+    if (c->handlers->on_open != NULL) {
+        c->handlers->on_open(c->owner);
+    }
+}
+
+void connection_pass_filter(struct connection *c, struct slice bytes)
+{
+    struct buffer *plain = &c->net->plain;
+    enum filter_result result = c->filter.incoming(c->filter.ctx, bytes, plain, &c->wire);
     if (buffer_len(&c->wire) > 0) {
         connection_mark_dirty(c);
     }
-    if (buffer_len(&plain) > 0 && c->phase == CONNECTION_OPEN) {
-        deliver(c, buffer_bytes(&plain));
+    if (c->opening && result != FILTER_FAILED && !c->filter.is_opening(c->filter.ctx)) {
+        complete_opening(c);
     }
-    buffer_close(&plain);
-    if (!sound) {
+    if (buffer_len(plain) > 0 && c->phase == CONNECTION_OPEN) {
+        deliver(c, buffer_bytes(plain));
+    }
+    buffer_truncate(plain, 0);
+    if (result == FILTER_FAILED && c->phase == CONNECTION_OPEN) {
+        c->reason = c->filter.problem != NULL ? c->filter.problem(c->filter.ctx)
+                                              : "the connection's encryption failed";
         connection_close(c);
+    } else if (result == FILTER_ENDED && c->phase == CONNECTION_OPEN) {
+        on_end(c);
     }
 }
 
@@ -105,7 +123,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 {
     (void)suggested;
     struct connection *c = handle->data;
-    *out = uv_buf_init((char *)c->net->scratch, NET_SCRATCH);
+    *out = uv_buf_init((char *)c->net->scratch, c->opening ? OPENING_READ : NET_SCRATCH);
 }
 
 static void on_end(struct connection *c)
@@ -136,8 +154,10 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *into)
     } else if (c->phase == CONNECTION_OPEN) {
         c->net->bytes_read += (uint64_t)len;
         struct slice bytes = slice_make(into->base, (size_t)len);
-        if (c->filter.incoming != NULL) {
-            deliver_filtered(c, bytes);
+        if (c->opening) {
+            connection_hold(c, bytes);
+        } else if (c->filter.incoming != NULL) {
+            connection_pass_filter(c, bytes);
         } else {
             deliver(c, bytes);
         }
@@ -146,7 +166,7 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *into)
 
 void connection_update_reading(struct connection *c)
 {
-    bool full = buffer_len(&c->in) >= c->options.in_max;
+    bool full = buffer_len(&c->in) >= c->options.in_max || buffer_len(&c->held) > 0;
     bool wanted = !c->ended && (c->phase == CONNECTION_FINISHING ||
                                 (c->phase == CONNECTION_OPEN && !is_held(c) && !full));
     if (wanted == c->reading) {
@@ -335,16 +355,23 @@ static void write_pulled(struct connection *c)
 
 static bool filter_output(struct connection *c)
 {
+    if (c->opening) {
+        if (c->phase == CONNECTION_FINISHING) {
+            buffer_truncate(&c->out, 0); /* the other end was not verified */
+        }
+        return true;
+    }
     struct slice plain = buffer_bytes(&c->out);
     if (c->phase == CONNECTION_OPEN && c->handlers->output != NULL && c->pulled == 0) {
         plain = c->handlers->output(c->owner);
-        plain.len = plain.len < c->options.out_max ? plain.len : c->options.out_max;
+        size_t most = 2 * c->options.out_high; /* the owner keeps and counts the rest */
+        plain.len = plain.len < most ? plain.len : most;
         c->pulled = plain.len;
     }
-    if (plain.len == 0) {
-        return true;
+    bool sound = plain.len == 0 || c->filter.outgoing(c->filter.ctx, plain, &c->wire);
+    if (c->phase == CONNECTION_FINISHING && c->filter.finish != NULL && sound) {
+        c->filter.finish(c->filter.ctx, &c->wire);
     }
-    bool sound = c->filter.outgoing(c->filter.ctx, plain, &c->wire);
     buffer_truncate(&c->out, 0);
     buffer_release(&c->out);
     return sound;

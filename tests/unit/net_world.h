@@ -103,10 +103,11 @@ static bool xor_bytes(void *ctx, struct slice bytes, struct buffer *to)
     return true;
 }
 
-static bool xor_incoming(void *ctx, struct slice bytes, struct buffer *plain, struct buffer *wire)
+static enum filter_result xor_incoming(void *ctx, struct slice bytes, struct buffer *plain,
+                                       struct buffer *wire)
 {
     (void)wire;
-    return xor_bytes(ctx, bytes, plain);
+    return xor_bytes(ctx, bytes, plain) ? FILTER_GOES_ON : FILTER_FAILED;
 }
 
 static const struct connection_filter xor_filter = {.incoming = xor_incoming,
