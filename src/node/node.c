@@ -55,7 +55,8 @@ static bool open_resp(struct node *n, char problem[NODE_PROBLEM])
                                                .journal = o->journal,
                                                .listen = o->resp,
                                                .clients = n->clients,
-                                               .refusals = n->refusals};
+                                               .refusals = n->refusals,
+                                               .tls = &n->tls_resp};
     if (o->resp_is_off) {
         return true;
     }
@@ -110,7 +111,8 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
                                                .journal = o->journal,
                                                .listen = o->client,
                                                .clients = n->clients,
-                                               .refusals = n->refusals};
+                                               .refusals = n->refusals,
+                                               .tls = &n->tls_http};
     n->http = client_listener_new(&listener, problem, NODE_PROBLEM);
     if (n->http == NULL || !open_resp(n, problem)) {
         return false;
@@ -152,8 +154,8 @@ struct node *node_new(const struct node_options *options, char problem[NODE_PROB
     n->descriptors.open = descriptors_open();
     n->started_us = n->stall.turn_us = node_now(n).boot_us;
     name_addresses(n);
-    if (!node_open_clients(n, problem) || !node_open_store(n, problem) ||
-        !node_open_timer(n, problem)) {
+    if (!node_open_tls(n, problem) || !node_open_clients(n, problem) ||
+        !node_open_store(n, problem) || !node_open_timer(n, problem)) {
         node_free(n);
         return NULL;
     }
@@ -306,6 +308,7 @@ void node_free(struct node *n)
         disk_posix_free(n->disk);
     }
     node_close_clients(n);
+    node_close_tls(n);
     memory_free(memory, n, sizeof(*n));
 }
 

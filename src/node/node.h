@@ -24,6 +24,7 @@
 #include "node/peers/peer_protocol.h"
 #include "redis/tier.h"
 #include "service/gateway.h"
+#include "tls/context.h"
 
 struct node;
 
@@ -66,10 +67,12 @@ struct node_options {
     uint32_t max_clients_per_address; /* 0: no such limit */
     enum tier resp_tier;
     bool resp_del_refused;
-    const char *resp_password; /* "": none */
-    bool auth;                 /* every request needs a principal */
-    const char *server_names;  /* service_options; must stay valid */
-    bool has_redis;            /* behind the tier EFFICIENCY (S10.3) */
+    const char *resp_password;   /* "": none */
+    struct credential_files tls; /* no certificate: clear text */
+    enum tls_version tls_min;
+    bool auth;                /* every request needs a principal */
+    const char *server_names; /* service_options; must stay valid */
+    bool has_redis;           /* behind the tier EFFICIENCY (S10.3) */
     struct redis_settings redis;
 
     void *ctx;

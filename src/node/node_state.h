@@ -83,6 +83,8 @@ struct node {
     struct service *service;
     struct client_listener *http;
     struct client_listener *resp; /* NULL: not served */
+    struct tls_context *tls_http; /* of new connections; NULL: clear text */
+    struct tls_context *tls_resp;
 
     /* node_clients.c */
     struct client_table *clients;
@@ -214,6 +216,10 @@ void node_note_event(struct node *n, const struct event *e);
 void node_open_redis(struct node *n);
 void node_close_redis(struct node *n);
 void node_redis_status(const struct node *n, struct gateway_status *out);
+
+/* node_tls.c */
+bool node_open_tls(struct node *n, char problem[NODE_PROBLEM]);
+void node_close_tls(struct node *n);
 
 /* node_tier.c */
 void node_open_tier(struct node *n);

@@ -49,6 +49,10 @@ struct config {
     bool join;
     uint64_t auth; /* an enum config_auth */
     char server_names[CONFIG_NAMES];
+    char tls_cert[CONFIG_PATH];
+    char tls_key[CONFIG_PATH];
+    char tls_ca[CONFIG_PATH];
+    uint64_t tls_min; /* an enum tls_version */
     bool insecure;
     uint64_t election_ms;
     uint64_t heartbeat_ms;

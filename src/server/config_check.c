@@ -120,7 +120,7 @@ static bool check_members(struct config *config, struct buffer *problems)
 
 /* ---- addresses ---- */
 
-/* There is no authentication, so only loopback addresses are accepted, unless the operator sets
+/* Without TLS and authentication only loopback addresses are accepted, unless the operator sets
  * `insecure`. */
 static bool check_reach(const struct config *config, const char *name,
                         const struct address *address, struct buffer *problems)
@@ -139,7 +139,7 @@ static bool check_reach(const struct config *config, const char *name,
         if (!address_is_loopback(&found[i])) {
             config_blame(config, name, problems);
             buffer_printf(problems,
-                          "other machines can reach %s, and clients are not authenticated: listen "
+                          "other machines can reach %s, and nothing is authenticated there: listen "
                           "on 127.0.0.1, or allow it with --insecure\n",
                           text);
             return false;
@@ -296,6 +296,20 @@ static bool check_redis(struct config *config, struct buffer *problems)
     return fine;
 }
 
+/* ---- TLS ---- */
+
+static bool check_tls(const struct config *config, struct buffer *problems)
+{
+    if ((config->tls_cert[0] == '\0') != (config->tls_key[0] == '\0')) {
+        return complain(config, problems, config->tls_cert[0] == '\0' ? "tls-key" : "tls-cert",
+                        "tls-cert and tls-key must be set together");
+    }
+    if (config->tls_cert[0] == '\0' && config->tls_ca[0] != '\0') {
+        return complain(config, problems, "tls-ca", "needs tls-cert and tls-key");
+    }
+    return true;
+}
+
 bool config_check(struct config *config, struct buffer *problems)
 {
     struct log_levels levels;
@@ -305,10 +319,14 @@ bool config_check(struct config *config, struct buffer *problems)
         fine = false;
     }
     fine = check_redis(config, problems) && fine;
-    fine = check_reach(config, "client", &config->client, problems) && fine;
+    fine = check_tls(config, problems) && fine;
+    bool is_secure = config->tls_cert[0] != '\0' && config->auth == AUTH_ON;
+    if (!is_secure) {
+        fine = check_reach(config, "client", &config->client, problems) && fine;
+    }
     fine = check_reach(config, "peer", &config->peer, problems) && fine;
     /* A password authenticates Redis-protocol clients. */
-    if (!config_is_off(&config->resp) && config->resp_password[0] == '\0') {
+    if (!config_is_off(&config->resp) && config->resp_password[0] == '\0' && !is_secure) {
         fine = check_reach(config, "resp", &config->resp, problems) && fine;
     }
     if (config->data[0] == '\0') {

@@ -225,6 +225,8 @@ static void fill_options(struct serve *s, struct node_options *o)
         .resp_del_refused = c->resp_del == RESP_DEL_REFUSE,
         .resp_password = c->resp_password,
         .auth = c->auth == AUTH_ON,
+        .tls = {.certificate = c->tls_cert, .key = c->tls_key, .ca = c->tls_ca},
+        .tls_min = (enum tls_version)c->tls_min,
         .server_names = s->server_names,
         .resp_tier = (enum tier)c->resp_tier,
         .election_ms = (uint32_t)c->election_ms,

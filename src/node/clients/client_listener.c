@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "net/listener.h"
+#include "node/clients/tls_filter.h"
 #include "service/http/http_api.h"
 #include "service/resp/api.h"
 
@@ -27,6 +28,7 @@ struct accepted_client {
 /* Of service/http/http_api.h and service/resp/api.h. */
 struct protocol {
     void *(*open)(struct service *s, struct accepted_client *client);
+    void (*set_peer)(void *conn, const struct peer_identity *peer);
     void (*receive)(void *conn, struct slice bytes);
     bool (*wants_input)(void *conn);
     void (*end)(void *conn);
@@ -40,46 +42,51 @@ struct protocol {
 
 static void on_ready(void *owner);
 
-#define PROTOCOL(name)                                                                        \
-    static void name##_receive(void *conn, struct slice b)                                    \
-    {                                                                                         \
-        name##_conn_receive(conn, b);                                                         \
-    }                                                                                         \
-    static bool name##_wants_input(void *conn)                                                \
-    {                                                                                         \
-        return name##_conn_wants_input(conn);                                                 \
-    }                                                                                         \
-    static void name##_end(void *conn)                                                        \
-    {                                                                                         \
-        name##_conn_end(conn);                                                                \
-    }                                                                                         \
-    static struct slice name##_output(const void *conn)                                       \
-    {                                                                                         \
-        return name##_conn_output(conn);                                                      \
-    }                                                                                         \
-    static void name##_written(void *conn, size_t len)                                        \
-    {                                                                                         \
-        name##_conn_written(conn, len);                                                       \
-    }                                                                                         \
-    static bool name##_is_finished(const void *conn)                                          \
-    {                                                                                         \
-        return name##_conn_is_finished(conn);                                                 \
-    }                                                                                         \
-    static bool name##_is_idle(const void *conn)                                              \
-    {                                                                                         \
-        return name##_conn_is_idle(conn);                                                     \
-    }                                                                                         \
-    static void name##_retire(void *conn)                                                     \
-    {                                                                                         \
-        name##_conn_retire(conn);                                                             \
-    }                                                                                         \
-    static void name##_close(void *conn)                                                      \
-    {                                                                                         \
-        name##_conn_close(conn);                                                              \
-    }                                                                                         \
-    static const struct protocol name##_protocol = {                                          \
-        name##_open,    name##_receive,     name##_wants_input, name##_end,    name##_output, \
-        name##_written, name##_is_finished, name##_is_idle,     name##_retire, name##_close,  \
+#define PROTOCOL(name)                                                        \
+    static void name##_set_peer(void *conn, const struct peer_identity *peer) \
+    {                                                                         \
+        name##_conn_set_peer(conn, peer);                                     \
+    }                                                                         \
+    static void name##_receive(void *conn, struct slice b)                    \
+    {                                                                         \
+        name##_conn_receive(conn, b);                                         \
+    }                                                                         \
+    static bool name##_wants_input(void *conn)                                \
+    {                                                                         \
+        return name##_conn_wants_input(conn);                                 \
+    }                                                                         \
+    static void name##_end(void *conn)                                        \
+    {                                                                         \
+        name##_conn_end(conn);                                                \
+    }                                                                         \
+    static struct slice name##_output(const void *conn)                       \
+    {                                                                         \
+        return name##_conn_output(conn);                                      \
+    }                                                                         \
+    static void name##_written(void *conn, size_t len)                        \
+    {                                                                         \
+        name##_conn_written(conn, len);                                       \
+    }                                                                         \
+    static bool name##_is_finished(const void *conn)                          \
+    {                                                                         \
+        return name##_conn_is_finished(conn);                                 \
+    }                                                                         \
+    static bool name##_is_idle(const void *conn)                              \
+    {                                                                         \
+        return name##_conn_is_idle(conn);                                     \
+    }                                                                         \
+    static void name##_retire(void *conn)                                     \
+    {                                                                         \
+        name##_conn_retire(conn);                                             \
+    }                                                                         \
+    static void name##_close(void *conn)                                      \
+    {                                                                         \
+        name##_conn_close(conn);                                              \
+    }                                                                         \
+    static const struct protocol name##_protocol = {                          \
+        name##_open,    name##_set_peer, name##_receive, name##_wants_input,  \
+        name##_end,     name##_output,   name##_written, name##_is_finished,  \
+        name##_is_idle, name##_retire,   name##_close,                        \
     };
 
 static void *http_open(struct service *s, struct accepted_client *client)
@@ -127,6 +134,15 @@ static void look(struct accepted_client *client)
     }
     client_table_set_idle(client->listener->options.clients, &client->entry,
                           p->is_idle(client->conn));
+}
+
+static void on_open(void *owner)
+{
+    struct accepted_client *client = owner;
+    const struct peer_identity *peer = connection_identity(client->connection);
+    if (peer != NULL) {
+        protocol_of(client)->set_peer(client->conn, peer);
+    }
 }
 
 static size_t on_bytes(void *owner, struct slice bytes)
@@ -190,6 +206,7 @@ static void on_close(void *owner, const char *reason)
 
 static const struct connection_handlers handlers = {
     .on_bytes = on_bytes,
+    .on_open = on_open,
     .on_end = on_end,
     .on_close = on_close,
     .output = output,
@@ -203,9 +220,19 @@ void client_listener_evict(struct client_entry *entry)
     connection_dismiss(client->connection, "idle, closed in favour of a new connection");
 }
 
+/* For a client that sent a request without TLS. */
+static const char *const needs_tls[] = {
+    [CLIENT_HTTP] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 34\r\n"
+                    "Connection: close\r\n\r\nThis port needs TLS: use https://\n",
+    [CLIENT_RESP] = "-ERR this port needs TLS\r\n",
+};
+
 static void on_accept(void *ctx, struct connection *c)
 {
     struct client_listener *l = ctx;
+    if (*l->options.tls != NULL) {
+        tls_filter_set(c, l->options.net->memory, *l->options.tls, needs_tls[l->options.protocol]);
+    }
     struct accepted_client *client = memory_alloc(l->options.net->memory, sizeof(*client));
     enum client_verdict verdict = client_table_admit(l->options.clients, &client->entry,
                                                      connection_ip(c), client_listener_evict);

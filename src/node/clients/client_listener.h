@@ -8,6 +8,7 @@
 #include "node/clients/client_table.h"
 #include "node/clients/refusal.h"
 #include "service/service.h"
+#include "tls/context.h"
 
 struct client_listener;
 
@@ -19,8 +20,9 @@ struct client_listener_options {
     struct service *service;
     const struct journal *journal;
     struct address listen;
-    struct client_table *clients; /* of all listeners of the node */
-    struct refusals *refusals;    /* likewise */
+    struct client_table *clients;   /* of all listeners of the node */
+    struct refusals *refusals;      /* likewise */
+    struct tls_context *const *tls; /* of new connections; to NULL: clear text */
 };
 
 /* On failure returns NULL and sets `problem`. */

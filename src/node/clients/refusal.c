@@ -21,6 +21,7 @@ struct refusals {
 struct refused_connection {
     struct refusals *all;
     struct connection *connection;
+    enum refusal_protocol protocol;
 };
 
 struct refusals *refusals_new(const struct memory *memory)
@@ -95,6 +96,20 @@ static size_t on_bytes(void *owner, struct slice bytes)
     return bytes.len;
 }
 
+static void refuse_resp(struct connection *c)
+{
+    buffer_append_slice(connection_output(c), slice_of("-ERR max number of clients reached\r\n"));
+    connection_close(c);
+}
+
+static void on_open(void *owner)
+{
+    struct refused_connection *refusal = owner;
+    if (refusal->protocol == REFUSE_RESP) {
+        refuse_resp(refusal->connection);
+    }
+}
+
 static void on_close(void *owner, const char *reason)
 {
     (void)reason;
@@ -104,7 +119,8 @@ static void on_close(void *owner, const char *reason)
     memory_free(all->memory, refusal, sizeof(*refusal));
 }
 
-static const struct connection_handlers handlers = {.on_bytes = on_bytes, .on_close = on_close};
+static const struct connection_handlers handlers = {
+    .on_bytes = on_bytes, .on_open = on_open, .on_close = on_close};
 
 void refuse(struct refusals *r, struct connection *c, enum refusal_protocol protocol)
 {
@@ -113,13 +129,11 @@ void refuse(struct refusals *r, struct connection *c, enum refusal_protocol prot
         return;
     }
     struct refused_connection *refusal = memory_alloc(r->memory, sizeof(*refusal));
-    *refusal = (struct refused_connection){.all = r, .connection = c};
+    *refusal = (struct refused_connection){.all = r, .connection = c, .protocol = protocol};
     r->count++;
     connection_start(c, &handlers, refusal);
-    if (protocol == REFUSE_RESP) {
-        buffer_append_slice(connection_output(c),
-                            slice_of("-ERR max number of clients reached\r\n"));
-        connection_close(c);
+    if (protocol == REFUSE_RESP && !connection_is_opening(c)) {
+        refuse_resp(c);
         return;
     }
     connection_set_timeout(c, REQUEST_MS);
