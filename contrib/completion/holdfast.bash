@@ -87,7 +87,7 @@ _holdfast() {
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--data --id --cluster --reason --actor --confirm --into --force --json --help" -- "$cur"))
         ;;
     bench)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--clients --seconds --warmup --connections --api --via --tier --endpoints --rate --held --contended --resp --samples --json --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--clients --seconds --warmup --connections --api --via --tier --endpoints --rate --held --contended --resp --samples --ca --cert --key --server-name --token-file --tenant --json --help" -- "$cur"))
         ;;
     snapshot)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --data --id --cluster --reason --actor --force --help" -- "$cur"))

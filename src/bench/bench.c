@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "bench/identity.h"
 #include "bench/report.h"
 #include "cli/exits.h"
 
@@ -42,6 +43,31 @@ static int report(const struct bench_settings *settings)
     return code;
 }
 
+/* False: the problem is printed. */
+static bool secure(struct bench_settings *s)
+{
+    static struct security *security;
+    static const char *const http2[] = {"h2", NULL};
+    static const char *const http1[] = {"http/1.1", NULL};
+    char problem[SECURITY_PROBLEM];
+    const char *const *protocols = s->protocol == &bench_grpc   ? http2
+                                   : s->protocol == &bench_http ? http1
+                                                                : NULL;
+    security = security_load(&s->files, protocols, problem);
+    if (security == NULL) {
+        (void)fail(problem);
+        return false;
+    }
+    if (s->protocol == &bench_resp && security_tenant(security)[0] != '\0') {
+        (void)fail(
+            "--tenant cannot be used with --api resp: AUTH with a token uses its home tenant");
+        return false;
+    }
+    bench_identity_set(security);
+    s->security = security;
+    return true;
+}
+
 int bench_main(int count, char **arguments)
 {
     struct bench_settings settings;
@@ -53,7 +79,10 @@ int bench_main(int count, char **arguments)
         bench_settings_print_help();
         return 0;
     }
-    int code = bench_targets_find(settings.endpoints, &targets);
+    if (!secure(&settings)) {
+        return EXIT_USAGE;
+    }
+    int code = bench_targets_find(&settings, &targets);
     if (code != 0) {
         return code;
     }

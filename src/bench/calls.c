@@ -1,6 +1,8 @@
 /* gRPC calls in memory buffers, see calls.h. */
 #include "bench/calls.h"
 
+#include "bench/identity.h"
+
 #include <stdio.h>
 
 enum { MESSAGE_MAX = 64 << 10, REQUEST_MAX = 1024, OUTPUT_ENOUGH = 1 << 20 };
@@ -109,12 +111,14 @@ void bench_call_start(struct bench_call *c, const char *path, const ProtobufCMes
                       bool keep_open)
 {
     uint8_t bytes[REQUEST_MAX];
+    size_t header_count;
+    const struct http2_client_header *headers = bench_identity_headers(&header_count);
     grpc_reader_close(&c->reader);
     grpc_reader_init(&c->reader, memory_system(), MESSAGE_MAX);
     c->status = -1;
     c->code[0] = '\0';
     c->message[0] = '\0';
-    c->stream = http2_client_request(c->slot->calls->http2, path, NULL, 0,
+    c->stream = http2_client_request(c->slot->calls->http2, path, headers, header_count,
                                      pack(message, bytes, sizeof(bytes)), keep_open, c);
     if (c->stream == NULL) {
         (void)snprintf(c->code, sizeof(c->code), "connection_is_closing");

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "bench/identity.h"
 #include "bench/protocol.h"
 
 enum { HEAD_MAX = 16 << 10, BODY_MAX = 1 << 20 };
@@ -105,9 +106,11 @@ static void http_request(void *state, uint32_t slot, const struct bench_request 
     hf_assert(body_len >= 0 && (size_t)body_len < sizeof(body));
     write_line(out, call);
     int head_len =
-        snprintf(head, sizeof(head), " HTTP/1.1\r\nHost: %.100s\r\nContent-Length: %d\r\n\r\n",
-                 h->host, body_len);
+        snprintf(head, sizeof(head), " HTTP/1.1\r\nHost: %.100s\r\nContent-Length: %d\r\n", h->host,
+                 body_len);
     buffer_append(out, head, (size_t)head_len);
+    buffer_append_slice(out, bench_identity_lines());
+    buffer_append(out, "\r\n", 2);
     buffer_append(out, body, (size_t)body_len);
     hf_assert(!out->overflowed);
 }

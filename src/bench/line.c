@@ -77,6 +77,7 @@ static void start(struct line *s)
 void line_connect(struct line *s)
 {
     const struct bench_target *target = &s->load->targets->at[s->target];
+    transport_secure(&s->transport, s->load->settings->security, target->name);
     if (!transport_dial_address(&s->transport, (const struct sockaddr *)&target->address,
                                 target->address_len)) {
         fail(s, s->transport.has_no_socket ? "no_socket" : "not_connected");
@@ -168,8 +169,13 @@ void line_on_event(struct line *s, uint32_t events)
             fail(s, "not_connected");
         } else if (state == TRANSPORT_UP) {
             start(s);
+        } else {
+            set_events(s, EPOLL_CTL_MOD, (uint32_t)transport_events(&s->transport, false));
         }
-        return;
+        if (!line_is_up(s) || !transport_has_input(&s->transport)) {
+            return; /* what came with the end of the handshake is not reported again */
+        }
+        events = EPOLLIN;
     }
     if (line_is_up(s) && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
         on_readable(s);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/random.h>
 
+#include "bench/identity.h"
 #include "bench/protocol.h"
 
 enum { LOCK_TTL_MS = 30000, VALUE = 32, LINE_MAX_BYTES = 64 << 10 };
@@ -17,6 +18,7 @@ static const char release_script[] =
 
 struct resp {
     enum bench_verb verb; /* of the request that is outstanding */
+    bool waits_for_auth;  /* its answer comes first */
     uint64_t salt;        /* random: makes values unique across connections */
     uint64_t count;
     char value[VALUE]; /* of the last acquire */
@@ -37,12 +39,6 @@ static void *resp_open(const char *host, uint32_t slots)
 static void resp_close(void *state)
 {
     memory_free(memory_system(), state, sizeof(struct resp));
-}
-
-static void resp_begin(void *state, struct buffer *out)
-{
-    (void)state;
-    (void)out;
 }
 
 /* ---- requests ---- */
@@ -68,6 +64,16 @@ static void put_request(struct buffer *out, const struct slice *words, size_t co
         put_word(out, words[i]);
     }
     hf_assert(!out->overflowed);
+}
+
+static void resp_begin(void *state, struct buffer *out)
+{
+    struct resp *r = state;
+    const struct slice words[] = {slice_of("AUTH"), slice_of(bench_identity_token())};
+    r->waits_for_auth = words[1].len > 0;
+    if (r->waits_for_auth) {
+        put_request(out, words, 2);
+    }
 }
 
 static void put_acquire(struct resp *r, const struct bench_request *call, struct buffer *out)
@@ -152,6 +158,23 @@ static void set_failure(struct slice line, struct bench_answer *a)
                    (const char *)line.data + 1);
 }
 
+/* Returns the length of the answer to AUTH; 0: incomplete, or `*problem` is set. */
+static size_t take_auth(struct resp *r, struct slice bytes, const char **problem)
+{
+    struct slice line = bytes;
+    struct slice bulk = bytes;
+    size_t taken = read_answer(bytes, &line, &bulk, problem);
+    if (taken == 0) {
+        return 0;
+    }
+    if (line.data[0] != '+') {
+        *problem = "the server refuses the token (AUTH)";
+        return 0;
+    }
+    r->waits_for_auth = false;
+    return taken;
+}
+
 static size_t resp_receive(void *state, struct slice bytes, struct buffer *out,
                            bench_answer_fn *on_answer, void *ctx, const char **problem)
 {
@@ -160,6 +183,13 @@ static size_t resp_receive(void *state, struct slice bytes, struct buffer *out,
     struct slice line = bytes;
     struct slice bulk = bytes;
     (void)out;
+    if (r->waits_for_auth) {
+        size_t skipped = take_auth(r, bytes, problem);
+        struct slice rest = slice_make(bytes.data + skipped, bytes.len - skipped);
+        return skipped == 0 || rest.len == 0
+                   ? skipped
+                   : skipped + resp_receive(state, rest, out, on_answer, ctx, problem);
+    }
     size_t taken = read_answer(bytes, &line, &bulk, problem);
     if (taken == 0) {
         return 0;

@@ -26,6 +26,7 @@ static const struct flag flags[] = {
     {"contended", 0, FLAG_SWITCH(S, contended), NULL, "all clients wait for the same lock; measures the time from release to the next grant"},
     {"resp", 0, FLAG_TEXT_SET(S, resp), "LIST", "HOST:PORT,... for --api resp, the leader first (default: the client ports + 2)"},
     {"samples", 0, FLAG_TEXT_SET(S, samples), "FILE", "write the start (wall clock, us) and the duration (us) of every acquire to FILE as CSV"},
+    CLI_SECURITY_OPTIONS(S, files),
     {"json", 0, FLAG_SWITCH(S, json), NULL, "print one JSON object"},
     {"help", 'h', FLAG_SWITCH(S, help), NULL, "this list"},
     FLAGS_END,

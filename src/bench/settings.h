@@ -3,6 +3,7 @@
 #define HOLDFAST_BENCH_SETTINGS_H
 
 #include "bench/protocol.h"
+#include "transport/security.h"
 
 struct bench_settings {
     uint64_t clients;
@@ -15,11 +16,13 @@ struct bench_settings {
     uint64_t tier_word; /* position in the words of --tier; tier follows from it */
     uint64_t via;       /* 0: the leader; 1: any node */
     const struct bench_protocol *protocol;
-    const char *tier;      /* "" or a name in capitals */
-    const char *endpoints; /* NULL: HOLDFAST_ENDPOINTS or the default */
-    const char *samples;   /* a file, or NULL */
-    const char *resp;      /* addresses of the Redis protocol; NULL: the client ports + 2 */
-    bool contended;        /* one lock for all */
+    const char *tier;            /* "" or a name in capitals */
+    const char *endpoints;       /* NULL: HOLDFAST_ENDPOINTS or the default */
+    const char *samples;         /* a file, or NULL */
+    const char *resp;            /* addresses of the Redis protocol; NULL: the client ports + 2 */
+    struct security_files files; /* flags */
+    struct security *security;   /* made from them; NULL: clear text */
+    bool contended;              /* one lock for all */
     bool json;
     bool help;
 };

@@ -16,6 +16,7 @@ static bool resolve(struct slice text, struct bench_target *out)
         return false;
     }
     host_port_format(&address, out->host, sizeof(out->host));
+    (void)snprintf(out->name, sizeof(out->name), "%s", address.host);
     out->address_len = resolve_now(&address, &out->address);
     return out->address_len > 0;
 }
@@ -83,12 +84,13 @@ static void read_cluster(const struct json_t *tree, struct bench_targets *out)
     }
 }
 
-int bench_targets_find(const char *endpoints, struct bench_targets *out)
+int bench_targets_find(const struct bench_settings *settings, struct bench_targets *out)
 {
     struct cli_common common = CLI_COMMON_DEFAULT;
     struct api api;
     struct api_answer answer;
-    common.endpoints = endpoints;
+    common.endpoints = settings->endpoints;
+    common.security = settings->files;
     if (!api_init(&api, &common)) {
         return EXIT_USAGE;
     }

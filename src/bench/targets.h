@@ -10,6 +10,7 @@ enum { BENCH_TARGETS_MAX = 64, BENCH_HOST = 272, BENCH_PROBLEM = 400 };
 
 struct bench_target {
     char host[BENCH_HOST]; /* HOST:PORT */
+    char name[BENCH_HOST]; /* HOST, for the certificate */
     struct sockaddr_storage address;
     socklen_t address_len;
 };
@@ -23,9 +24,9 @@ struct bench_targets {
     char version[32]; /* of the server; "": unknown */
 };
 
-/* `endpoints` NULL: HOLDFAST_ENDPOINTS or the default. Returns 0; else prints the problem and
+/* settings->endpoints NULL: HOLDFAST_ENDPOINTS or the default. Returns 0; else prints the problem and
  * returns the exit code. */
-int bench_targets_find(const char *endpoints, struct bench_targets *out);
+int bench_targets_find(const struct bench_settings *settings, struct bench_targets *out);
 
 /* Uses the list "HOST:PORT,..." instead; the first one counts as the leader. False: an address is
  * invalid, or there are too many. */

@@ -2,8 +2,10 @@
 node, and against a gRPC server of grpcio."""
 
 import json
+import shutil
 import socket
 import ssl
+import subprocess
 import threading
 from concurrent import futures
 
@@ -11,7 +13,7 @@ import grpc
 import pytest
 
 from cli_support import cluster  # noqa: F401  (a fixture)
-from harness import PATIENCE, environment, run
+from harness import PATIENCE, environment, free_ports, run, wait_until
 from secure import Authority, new_secret
 
 
@@ -245,3 +247,53 @@ def test_grpc_metadata_has_token_and_tenant(authority, tmp_path):
         server.stop(None)
     assert result.returncode != 0 and secret not in result.stderr
     assert seen and seen[0]["authorization"] == f"Bearer {secret}" and seen[0]["holdfast-tenant"] == "acme"
+
+
+@pytest.fixture(name="advertised")
+def make_advertised(make_cluster, authority):
+    """A TLS server whose address the node behind it reports as its own."""
+    front = TlsFront(server_context(authority, authority.node(1)), 0)
+    node = make_cluster(1, "--advertise-client", front.endpoint).nodes[1]
+    front.port = node.client_port
+    wait_until(lambda: node.try_request("GET", "/api/v1/cluster") is not None, "the node answers")
+    yield front
+    front.close()
+
+
+def bench(front, authority, path, *more):
+    return run("bench", "--clients", "4", "--seconds", "0.3", "--warmup", "0.1", "--json", "--endpoints", front.endpoint, "--ca",
+               str(authority.ca), "--token-file", str(path), *more)
+
+
+@pytest.mark.parametrize("api, protocol", [("http", "http/1.1"), ("grpc", "h2")])
+def test_the_bench_measures_through_tls(advertised, authority, tmp_path, api, protocol):
+    secret, path = token_file(tmp_path)
+    result = bench(advertised, authority, path, "--api", api)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["cycles"] > 0
+    assert advertised.protocols.count(protocol) >= 4
+    assert secret not in result.stdout + result.stderr
+
+
+@pytest.mark.skipif(shutil.which("redis-server") is None, reason="redis-server is not installed: scripts/setup test")
+@pytest.mark.parametrize("is_known", [True, False])
+def test_the_bench_sends_auth_to_redis(advertised, authority, tmp_path, is_known):
+    secret, path = token_file(tmp_path)
+    port, = free_ports(1)
+    certificate = authority.node(3)
+    server = subprocess.Popen(
+        ["redis-server", "--port", "0", "--tls-port", str(port), "--bind", "127.0.0.1", "--tls-cert-file", certificate.cert,
+         "--tls-key-file", certificate.key, "--tls-ca-cert-file", authority.ca, "--tls-auth-clients", "no", "--save", "",
+         "--dir", tmp_path, "--requirepass", secret if is_known else "another"], stdout=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, "redis-server listens")
+        result = bench(advertised, authority, path, "--api", "resp", "--resp", f"127.0.0.1:{port}")
+    finally:
+        server.kill()
+        server.wait()
+    if is_known:
+        assert result.returncode == 0, result.stderr
+        assert json.loads(result.stdout)["cycles"] > 0
+    else:
+        assert result.returncode != 0 and "refuses the token" in result.stderr
+    assert secret not in result.stdout + result.stderr
