@@ -16,6 +16,8 @@ from pathlib import Path
 OWN_PAGES = {"lock", "elect", "serve", "dev", "recover", "snapshot"}
 WORDS = {
     "member": ["list", "add", "remove", "promote", "demote", "transfer"],
+    "auth": ["bootstrap", "rescue", "show", "apply", "explain", "whoami"],
+    "token": ["create", "list", "revoke"],
     "cert": ["init", "node", "client", "show"],
     "snapshot": ["save", "inspect", "restore"],
     "help": [],

@@ -8,7 +8,7 @@ _holdfast() {
     local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [[ $COMP_CWORD -eq 1 ]]; then
-        COMPREPLY=($(compgen -W "help lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member cert recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "help lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member cert auth token recover bench snapshot" -- "$cur"))
         return
     fi
     case $command in
@@ -21,7 +21,7 @@ _holdfast() {
         done
         ;;
     help)
-        COMPREPLY=($(compgen -W "lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member cert recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member cert auth token recover bench snapshot" -- "$cur"))
         return
         ;;
     esac
@@ -82,6 +82,14 @@ _holdfast() {
     cert)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--dir --id --host --cluster --name --days --json --help" -- "$cur"))
         [[ $COMP_CWORD -eq 2 ]] && COMPREPLY+=($(compgen -W "init node client show" -- "$cur"))
+        ;;
+    auth)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--data --name --secret-file --out --dry-run --end-sessions --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        [[ $COMP_CWORD -eq 2 ]] && COMPREPLY+=($(compgen -W "bootstrap rescue show apply explain whoami" -- "$cur"))
+        ;;
+    token)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--description --ttl --out --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        [[ $COMP_CWORD -eq 2 ]] && COMPREPLY+=($(compgen -W "create list revoke" -- "$cur"))
         ;;
     recover)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--data --id --cluster --reason --actor --confirm --into --force --json --help" -- "$cur"))

@@ -81,6 +81,26 @@ static const struct cli_command commands[] = {
      "\n"
      "Keys are ECDSA P-256 in files with mode 0600; no file is overwritten. Nodes need ca.pem and their own\n"
      "two files. Keep ca-key.pem where no node runs: whoever has it can be any client and any node."},
+    {"auth", "show and change who may do what, create the first administrator",
+     "bootstrap|rescue|show|apply|explain|whoami [FLAGS]",
+     "holdfast auth bootstrap --data /var/lib/holdfast --out admin.token",
+     auth_main, auth_options,
+     "The actions:\n"
+     "  holdfast auth bootstrap --data DIR              creates the first administrator; once\n"
+     "  holdfast auth rescue --data DIR                 creates a new one and removes all others\n"
+     "  holdfast auth show                              prints tenants, principals and their grants\n"
+     "  holdfast auth apply FILE                        makes the policy that of FILE (the JSON of show)\n"
+     "  holdfast auth explain TENANT/PRINCIPAL RIGHT NAME\n"
+     "                                                  whether it has the right, and why; exit code 77: no\n"
+     "  holdfast auth whoami                            prints whom the node sees\n"
+     "\n"
+     "bootstrap and rescue use the Unix socket in the data folder and need the user of the node. Tokens stay\n"
+     "valid while their principal stays in the policy."},
+    {"token", "create, list and revoke the tokens of principals",
+     "create TENANT/PRINCIPAL | list [TENANT/PRINCIPAL] | revoke NUMBER",
+     "holdfast token create acme/ci --ttl 720h --out ci.token", token_main, token_options,
+     "The token is made by this command; the cluster stores only its SHA-256. It is printed once. Give it to\n"
+     "clients with --token-file or HOLDFAST_TOKEN_FILE."},
     {"recover", "create a new cluster from the folder of one node after most voters are lost",
      "--data DIR --id N [--cluster N=HOST:PORT --reason TEXT]",
      "holdfast recover --data /var/lib/holdfast --id 2", recover_main, NULL, NULL},

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 
+int auth_main(int count, char **arguments);
 int bench_main(int count, char **arguments); /* src/bench */
 int cert_main(int count, char **arguments);
 int elect_main(int count, char **arguments);
@@ -19,9 +20,11 @@ int force_unlock_main(int count, char **arguments);
 int reset_fence_main(int count, char **arguments);
 int revoke_main(int count, char **arguments);
 int member_main(int count, char **arguments);
+int token_main(int count, char **arguments);
 int top_main(int count, char **arguments);
 int snapshot_main(int count, char **arguments);
 
+extern const struct flag auth_options[];
 extern const struct flag cert_options[];
 extern const struct flag elect_options[];
 extern const struct flag lock_options[];
@@ -35,6 +38,7 @@ extern const struct flag force_unlock_options[];
 extern const struct flag reset_fence_options[];
 extern const struct flag revoke_options[];
 extern const struct flag member_options[];
+extern const struct flag token_options[];
 extern const struct flag top_options[];
 
 #endif

@@ -70,7 +70,7 @@ static ssize_t read_all(int fd, char *to, size_t size)
 }
 
 /* One line of printable characters: it becomes a part of a header. */
-static bool take_token(struct security *s, const char *text, size_t len)
+static bool take_token(char *out, const char *text, size_t len)
 {
     size_t line = 0;
     while (line < len && text[line] > ' ' && text[line] <= '~') {
@@ -84,11 +84,13 @@ static bool take_token(struct security *s, const char *text, size_t len)
     if (line == 0 || line > SECURITY_TOKEN_MAX) {
         return false;
     }
-    memcpy(s->token, text, line);
+    memcpy(out, text, line);
+    out[line] = '\0';
     return true;
 }
 
-static bool read_token(struct security *s, const char *path, char problem[SECURITY_PROBLEM])
+bool security_read_token(const char *path, char out[SECURITY_TOKEN_MAX + 1],
+                         char problem[SECURITY_PROBLEM])
 {
     char text[SECURITY_TOKEN_MAX + 4];
     struct stat about;
@@ -103,7 +105,7 @@ static bool read_token(struct security *s, const char *path, char problem[SECURI
     if (is_open_to_others) {
         return fail(problem, path, "other users may read the token: use mode 0600");
     }
-    bool is_taken = len > 0 && take_token(s, text, (size_t)len);
+    bool is_taken = len > 0 && take_token(out, text, (size_t)len);
     digest_wipe(text, sizeof(text));
     return is_taken ||
            fail(problem, path, "it is not a file with one token of 1 to 256 characters");
@@ -158,7 +160,7 @@ static bool load(struct security *s, const struct security_files *f, const char 
         return fail(problem, "tenant", "a name has 1 to 64 letters, digits, '.', '_' or '-'");
     }
     return (!uses_tls || make_context(s, f, protocols, problem)) &&
-           (f->token_file == NULL || read_token(s, f->token_file, problem));
+           (f->token_file == NULL || security_read_token(f->token_file, s->token, problem));
 }
 
 struct security *security_load(const struct security_files *given, const char *const *protocols,

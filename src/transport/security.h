@@ -33,6 +33,9 @@ struct security_files {
 
 struct security;
 
+/* The token in a file that only its owner may read. False: `problem` is set. */
+bool security_read_token(const char *path, char out[SECURITY_TOKEN_MAX + 1],
+                         char problem[SECURITY_PROBLEM]);
 /* `protocols`: of ALPN, up to NULL; NULL: none. NULL, and a text in `problem`, if a file cannot be
  * used. */
 struct security *security_load(const struct security_files *given, const char *const *protocols,
