@@ -297,3 +297,21 @@ def test_the_bench_sends_auth_to_redis(advertised, authority, tmp_path, is_known
     else:
         assert result.returncode != 0 and "refuses the token" in result.stderr
     assert secret not in result.stdout + result.stderr
+
+
+def test_a_real_node_is_used_with_tls_by_command_line_library_and_bench(make_cluster, authority):
+    cluster = make_cluster(1, *authority.flags(authority.node(1)), start=False)
+    node = cluster.nodes[1]
+    node.tls = authority.context()
+    cluster.start()
+    flags = ["--endpoints", f"127.0.0.1:{node.client_port}", "--ca", str(authority.ca)]
+    assert run("status", *flags).returncode == 0
+    result = run("lock", *flags, "tls/real", "-c", "echo $HOLDFAST_TOKEN")
+    assert result.returncode == 0 and int(result.stdout) > 0, result.stderr
+    for api in ("grpc", "http", "resp"):
+        more = ["--resp", f"127.0.0.1:{node.resp_port}"] if api == "resp" else []
+        result = run("bench", "--api", api, "--clients", "4", "--seconds", "0.3", "--warmup", "0.1", "--json", *flags, *more)
+        assert result.returncode == 0, result.stderr
+        assert json.loads(result.stdout)["cycles"] > 0
+    result = run("ls", "--timeout", "1s", "--endpoints", f"127.0.0.1:{node.client_port}")
+    assert result.returncode == 69
