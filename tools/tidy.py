@@ -43,6 +43,7 @@ MAY_INCLUDE = {
 HEADER_OWNERS = {
     "raft.h": {"replica"},
     "openssl/": {"tls", "script"},
+    "seccomp.h": {"server"},
     "lua.h": {"script"},
     "lauxlib.h": {"script"},
     "lualib.h": {"script"},

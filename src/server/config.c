@@ -88,6 +88,7 @@ static const struct setting settings[] = {
     {"disk-io", WORD(disk_io), "auto", "auto|thread", "auto: write the log with asynchronous direct I/O where the file system is known to support it well, else in a thread; thread: always in a thread", false},
     {"max-clients", NUMBER(max_clients), "10000", "N", "limit of client connections on all ports, of which up to 8 are reserved for clients on this machine; lower if the limit of open files is too small", false},
     {"max-clients-per-address", NUMBER(max_clients_per_address), "0", "N", "limit of client connections from one IP address; 0: no limit", false},
+    {"sandbox", WORD(sandbox), "on", "on|off", "on: refuse system calls that a node does not need, log each of them once, and end the node if it executes a program; off: only no_new_privs", false},
     {"log-format", WORD(log_format), "json", "json|text", "json: one JSON object per line; text: plain lines", false},
     {"log-level", TEXT(log_level), "info,lock=warn", "LEVEL,...", "debug, info, warn, error or off; SUBSYSTEM=LEVEL sets one of node, raft, peer, disk, snapshot, client, lock; read again on SIGHUP", false},
     {"log-file", TEXT(log_file), "", "FILE", "append the log to this file, which is reopened on SIGHUP (default: stderr)", false},

@@ -23,6 +23,7 @@ enum config_log_format { LOG_JSON, LOG_TEXT };
 enum config_resp_del { RESP_DEL_ALLOW, RESP_DEL_REFUSE };
 enum config_auth { AUTH_OFF, AUTH_ON };
 enum config_disk_io { DISK_IO_AUTO, DISK_IO_THREAD };
+enum config_sandbox { CONFIG_SANDBOX_ON, CONFIG_SANDBOX_OFF };
 
 /* Where a setting was set; errors name it. */
 enum config_source { CONFIG_DEFAULT, CONFIG_FILE, CONFIG_ENVIRONMENT, CONFIG_FLAG };
@@ -65,6 +66,7 @@ struct config {
     uint64_t disk_io; /* an enum config_disk_io */
     uint64_t max_clients;
     uint64_t max_clients_per_address;
+    uint64_t sandbox; /* an enum config_sandbox */
     uint64_t log_format;
     char log_level[CONFIG_LEVELS];
     char log_file[CONFIG_PATH]; /* "": stderr */

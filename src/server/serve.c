@@ -13,8 +13,10 @@
 
 #include "node/node.h"
 #include "server/config.h"
+#include "server/data_folder.h"
 #include "server/log.h"
 #include "server/pages.h"
+#include "server/sandbox.h"
 #include "server/usable_memory.h"
 
 struct serve {
@@ -26,6 +28,7 @@ struct serve {
     struct journal journal;
     uv_loop_t loop;
     uv_signal_t term, interrupt, hangup, user;
+    uv_async_t refused; /* a system call */
     struct node *node;
     bool stopping;
 };
@@ -61,6 +64,7 @@ static void on_stopped(void *ctx)
     uv_close((uv_handle_t *)&s->interrupt, NULL);
     uv_close((uv_handle_t *)&s->hangup, NULL);
     uv_close((uv_handle_t *)&s->user, NULL);
+    uv_close((uv_handle_t *)&s->refused, NULL);
     journal_note(&s->journal, INFO, NODE, "stopped", JOURNAL_TEXT("data", s->config.data));
 }
 
@@ -138,6 +142,10 @@ static void start_signals(struct serve *s)
 static void prepare_process(void)
 {
     struct rlimit files;
+    sandbox_prepare();
+    (void)umask(027); /* of the log file; data files are 0600 */
+    /* The list of system calls has no io_uring, which newer versions of libuv would use. */
+    (void)setenv("UV_USE_IO_URING", "0", 1);
     signal(SIGPIPE, SIG_IGN);
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
@@ -263,6 +271,41 @@ static void fill_options(struct serve *s, struct node_options *o)
     }
 }
 
+static void log_refused_calls(uv_async_t *handle)
+{
+    struct serve *s = handle->data;
+    char name[SANDBOX_NAME];
+    while (sandbox_next_refused(name)) {
+        journal_note(&s->journal, WARN, NODE, "system_call_refused", JOURNAL_TEXT("call", name),
+                     JOURNAL_TEXT("next", "report this as a bug; `sandbox = off` allows the call"));
+    }
+}
+
+/* In a signal handler; uv_async_send is allowed there. */
+static void on_refused_call(void *ctx)
+{
+    struct serve *s = ctx;
+    (void)uv_async_send(&s->refused);
+}
+
+/* Before the first byte of a client or a peer is read. */
+static bool enter_sandbox(struct serve *s)
+{
+    char problem[SANDBOX_PROBLEM];
+    uv_async_init(&s->loop, &s->refused, log_refused_calls);
+    s->refused.data = s;
+    if (s->config.sandbox == CONFIG_SANDBOX_OFF) {
+        journal_note(&s->journal, WARN, NODE, "sandbox_off",
+                     JOURNAL_TEXT("next", "remove `sandbox = off` to restrict system calls"));
+        return true;
+    }
+    if (!sandbox_enter(on_refused_call, s, problem)) {
+        fprintf(stderr, "holdfast: sandbox: %s\n", problem);
+        return false;
+    }
+    return true;
+}
+
 static int run(struct serve *s)
 {
     char problem[NODE_PROBLEM];
@@ -274,6 +317,9 @@ static int run(struct serve *s)
         return EXIT_START_FAILED;
     }
     start_signals(s);
+    if (!enter_sandbox(s)) {
+        return EXIT_START_FAILED;
+    }
     char client[ADDRESS_TEXT];
     char peer[ADDRESS_TEXT];
     char resp[ADDRESS_TEXT];
@@ -342,6 +388,11 @@ int serve_main(int count, char **arguments)
         return EXIT_START_FAILED;
     }
     s.journal = log_sink_journal(&s.log);
+    static char problem[DATA_FOLDER_PROBLEM];
+    if (!data_folder_restrict(s.config.data, &s.journal, problem)) {
+        fprintf(stderr, "holdfast: %s\n", problem);
+        return EXIT_START_FAILED;
+    }
     uv_loop_init(&s.loop);
     int code = run(&s);
     uv_loop_close(&s.loop);
