@@ -92,6 +92,11 @@ bool connection_is_opening(const struct connection *c)
     return c->opening;
 }
 
+bool connection_has_failed(const struct connection *c)
+{
+    return c->failed;
+}
+
 const struct peer_identity *connection_identity(const struct connection *c)
 {
     return c->filter.identity != NULL ? c->filter.identity(c->filter.ctx) : NULL;

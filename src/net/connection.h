@@ -110,6 +110,8 @@ void connection_dismiss(struct connection *c, const char *reason);
 
 /* The handshake of the filter is not complete: on_open follows, or the connection ends. */
 bool connection_is_opening(const struct connection *c);
+/* The filter has failed: the connection ends for a reason that an operator should know. */
+bool connection_has_failed(const struct connection *c);
 /* Of the verified other end, valid after on_open; NULL: it has none. */
 const struct peer_identity *connection_identity(const struct connection *c);
 /* "127.0.0.1:40312". */

@@ -27,6 +27,7 @@ struct connection {
     bool ended;      /* the peer has sent its FIN */
     bool end_sent;   /* we have sent ours */
     bool opening;    /* the filter has not completed its handshake */
+    bool failed;     /* FILTER_FAILED */
     bool in_flight;  /* a libuv write of `writing` is in progress */
     uint8_t handles; /* still open: the socket and the timer */
     const char *reason;

@@ -111,6 +111,7 @@ void connection_pass_filter(struct connection *c, struct slice bytes)
     }
     buffer_truncate(plain, 0);
     if (result == FILTER_FAILED && c->phase == CONNECTION_OPEN) {
+        c->failed = true;
         c->reason = c->filter.problem != NULL ? c->filter.problem(c->filter.ctx)
                                               : "the connection's encryption failed";
         connection_close(c);

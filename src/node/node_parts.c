@@ -194,7 +194,8 @@ bool node_open_peers(struct node *n, char problem[NODE_PROBLEM])
                                     .note_store = node_note_store,
                                     .on_introduced = node_on_introduced,
                                     .state_version = state_version,
-                                    .on_cluster = node_on_cluster};
+                                    .on_cluster = node_on_cluster,
+                                    .secure = node_secure_peer};
     n->peers = peers_new(&options, problem, NODE_PROBLEM);
     if (n->peers == NULL) {
         return false;

@@ -85,6 +85,8 @@ struct node {
     struct client_listener *resp; /* NULL: not served */
     struct tls_context *tls_http; /* of new connections; NULL: clear text */
     struct tls_context *tls_resp;
+    struct tls_context *tls_peer_server;
+    struct tls_context *tls_peer_client;
 
     /* node_clients.c */
     struct client_table *clients;
@@ -220,6 +222,7 @@ void node_redis_status(const struct node *n, struct gateway_status *out);
 /* node_tls.c */
 bool node_open_tls(struct node *n, char problem[NODE_PROBLEM]);
 void node_close_tls(struct node *n);
+void node_secure_peer(void *ctx, struct connection *c, bool dialled);
 
 /* node_tier.c */
 void node_open_tier(struct node *n);

@@ -304,6 +304,10 @@ static bool check_tls(const struct config *config, struct buffer *problems)
         return complain(config, problems, config->tls_cert[0] == '\0' ? "tls-key" : "tls-cert",
                         "tls-cert and tls-key must be set together");
     }
+    if (config->tls_cert[0] != '\0' && config->tls_ca[0] == '\0') {
+        return complain(config, problems, "tls-cert",
+                        "needs tls-ca, which verifies the certificates of other nodes");
+    }
     if (config->tls_cert[0] == '\0' && config->tls_ca[0] != '\0') {
         return complain(config, problems, "tls-ca", "needs tls-cert and tls-key");
     }
@@ -324,7 +328,9 @@ bool config_check(struct config *config, struct buffer *problems)
     if (!is_secure) {
         fine = check_reach(config, "client", &config->client, problems) && fine;
     }
-    fine = check_reach(config, "peer", &config->peer, problems) && fine;
+    if (config->tls_cert[0] == '\0') { /* with TLS, peers verify each other */
+        fine = check_reach(config, "peer", &config->peer, problems) && fine;
+    }
     /* A password authenticates Redis-protocol clients. */
     if (!config_is_off(&config->resp) && config->resp_password[0] == '\0' && !is_secure) {
         fine = check_reach(config, "resp", &config->resp, problems) && fine;

@@ -186,18 +186,20 @@ def test_garbage_after_the_first_byte_of_tls_ends_the_connection(node):
 
 @pytest.mark.parametrize("flags, words", [
     (["--tls-cert", "CERT"], "tls-cert and tls-key must be set together"),
+    (["--tls-cert", "CERT", "--tls-key", "KEY"], "needs tls-ca"),
     (["--tls-ca", "CA"], "needs tls-cert and tls-key"),
     (["--tls-min", "1.1"], "is not 1.3 or 1.2"),
 ])
 def test_settings_that_do_not_fit_are_refused(ca, flags, words, tmp_path):
-    files = {"CERT": str(ca.node(7).cert), "CA": str(ca.ca)}
+    files = {"CERT": str(ca.node(7).cert), "KEY": str(ca.node(7).key), "CA": str(ca.ca)}
     done = run("serve", "--data", tmp_path / "data", *[files.get(flag, flag) for flag in flags])
     assert done.returncode == 64 and words in done.stderr
 
 
 def test_a_key_that_does_not_fit_is_refused(ca, tmp_path):
     one, two = ca.node(8), ca.node(9)
-    base = ["serve", "--data", tmp_path / "data", "--bootstrap", "--client", "127.0.0.1:0", "--peer", "127.0.0.1:0", "--resp", "off"]
+    base = ["serve", "--data", tmp_path / "data", "--bootstrap", "--client", "127.0.0.1:0", "--peer", "127.0.0.1:0", "--resp", "off",
+            "--tls-ca", ca.ca]
     done = run(*base, "--tls-cert", one.cert, "--tls-key", two.key)
     assert done.returncode != 0 and "does not belong to the certificate" in done.stderr
     one.key.chmod(0o644)

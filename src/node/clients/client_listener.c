@@ -231,7 +231,8 @@ static void on_accept(void *ctx, struct connection *c)
 {
     struct client_listener *l = ctx;
     if (*l->options.tls != NULL) {
-        tls_filter_set(c, l->options.net->memory, *l->options.tls, needs_tls[l->options.protocol]);
+        tls_filter_set(c, l->options.net->memory, *l->options.tls, false,
+                       needs_tls[l->options.protocol]);
     }
     struct accepted_client *client = memory_alloc(l->options.net->memory, sizeof(*client));
     enum client_verdict verdict = client_table_admit(l->options.clients, &client->entry,

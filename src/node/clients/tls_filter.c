@@ -62,7 +62,7 @@ static void close_filter(void *ctx)
 }
 
 void tls_filter_set(struct connection *c, const struct memory *memory, struct tls_context *context,
-                    const char *clear_text)
+                    bool begins, const char *clear_text)
 {
     struct tls_filter *f = memory_alloc(memory, sizeof(*f));
     *f = (struct tls_filter){
@@ -72,6 +72,7 @@ void tls_filter_set(struct connection *c, const struct memory *memory, struct tl
                                        .outgoing = outgoing,
                                        .close = close_filter,
                                        .is_opening = is_opening,
+                                       .begins = begins,
                                        .finish = finish,
                                        .identity = identity,
                                        .problem = problem};

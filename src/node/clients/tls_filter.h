@@ -5,9 +5,9 @@
 #include "net/connection.h"
 #include "tls/session.h"
 
-/* Before connection_start. `clear_text` is sent, unencrypted, to a client that does not speak TLS;
+/* Before connection_start. `begins`: this end is the client of the handshake. `clear_text` is sent, unencrypted, to a client that does not speak TLS;
  * static; NULL: nothing. */
 void tls_filter_set(struct connection *c, const struct memory *memory, struct tls_context *context,
-                    const char *clear_text);
+                    bool begins, const char *clear_text);
 
 #endif

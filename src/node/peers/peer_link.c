@@ -122,6 +122,31 @@ void peer_link_refuse(struct peer_link *link, const char *sentence)
     connection_close(link->connection);
 }
 
+void peer_uri(const char *cluster_name, uint64_t node, char uri[IDENTITY_URI])
+{
+    int len = snprintf(uri, IDENTITY_URI, IDENTITY_NODE "%s/%llu", cluster_name,
+                       (unsigned long long)node);
+    hf_assert(len > 0 && len < IDENTITY_URI);
+}
+
+/* Whether the certificate of the other end is that of this node of our cluster. */
+static bool check_certificate(const struct peer_link *link, uint64_t node,
+                              char sentence[PEER_SENTENCE_MAX])
+{
+    char uri[IDENTITY_URI];
+    const struct peer_identity *identity = connection_identity(link->connection);
+    if (!link->self->is_certified) {
+        return true;
+    }
+    peer_uri(link->self->cluster_name, node, uri);
+    if (identity != NULL && identity_has_uri(identity, uri)) {
+        return true;
+    }
+    snprintf(sentence, PEER_SENTENCE_MAX, "the certificate of node %llu does not name %s",
+             (unsigned long long)node, uri);
+    return false;
+}
+
 /* The checks that need no owner come first. */
 static bool check_introduction(struct peer_link *link, const struct peer_introduction *intro)
 {
@@ -139,7 +164,8 @@ static bool check_introduction(struct peer_link *link, const struct peer_introdu
     } else if (!link->dialled && intro->to != 0 && intro->to != link->self->node) {
         snprintf(sentence, sizeof(sentence), "this is node %llu, not node %llu",
                  (unsigned long long)link->self->node, (unsigned long long)intro->to);
-    } else if (link->ops->check(link->ctx, link, intro, sentence)) {
+    } else if (check_certificate(link, intro->node, sentence) &&
+               link->ops->check(link->ctx, link, intro, sentence)) {
         return true;
     }
     peer_link_refuse(link, sentence);
@@ -289,6 +315,17 @@ static size_t on_bytes(void *owner, struct slice bytes)
     return used;
 }
 
+static void on_open(void *owner)
+{
+    struct peer_link *link = owner;
+    char sentence[PEER_SENTENCE_MAX];
+    if (link->dialled && !check_certificate(link, link->wanted, sentence)) {
+        link->refused = true;
+        link->ops->on_refused(link->ctx, link, sentence, true);
+        peer_link_close(link, "refused"); /* HELLO is not sent */
+    }
+}
+
 static void on_pressure(void *owner, bool pressed)
 {
     struct peer_link *link = owner;
@@ -303,6 +340,9 @@ static void on_connection_close(void *owner, const char *reason)
     struct net *net = link->net;
     link->closed = true;
     link->ready = false;
+    if (connection_has_failed(link->connection)) {
+        link->ops->on_refused(link->ctx, link, reason, true);
+    }
     link->ops->on_close(link->ctx, link, reason);
     peer_link_forget_introduction(link);
     memory_free(net->memory, link, sizeof(*link));
@@ -310,6 +350,7 @@ static void on_connection_close(void *owner, const char *reason)
 
 static const struct connection_handlers handlers = {
     .on_bytes = on_bytes,
+    .on_open = on_open,
     .on_pressure = on_pressure,
     .on_close = on_connection_close,
 };

@@ -3,7 +3,10 @@
  *
  *      dialled:   HELLO sent ──WELCOME──▶ ready (BEGIN sent)
  *      accepted:  idle ──HELLO──▶ WELCOME sent ──BEGIN──▶ ready
- *      any:       ──refused, malformed, timed out──▶ closed */
+ *      any:       ──refused, malformed, timed out──▶ closed
+ *
+ * With TLS, the certificate is compared with the id of the node: by the dialling end before it
+ * sends a byte, by the accepting end before it answers HELLO. */
 #ifndef HOLDFAST_NODE_PEERS_PEER_LINK_H
 #define HOLDFAST_NODE_PEERS_PEER_LINK_H
 
@@ -26,6 +29,7 @@ struct peer_self {
     uint32_t state; /* newest supported state machine version */
     uint64_t used_ids;
     uint64_t state_max; /* PEER_NO_LIMIT: none */
+    bool is_certified;  /* links use TLS: the other end's certificate must name its node */
 };
 
 struct peer_link_ops {
@@ -92,6 +96,9 @@ bool peer_link_send_request(struct peer_link *link, enum peer_frame type, uint64
                             uint8_t kind, struct slice body);
 /* Output that the other end has not taken yet. */
 size_t peer_link_pending(const struct peer_link *link);
+
+/* The subject alternative name of a node's certificate. */
+void peer_uri(const char *cluster_name, uint64_t node, char uri[IDENTITY_URI]);
 
 void peer_link_forget_introduction(struct peer_link *link);
 
