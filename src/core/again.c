@@ -208,7 +208,7 @@ bool known_by_lease(struct core *c, const struct acquire_request *req, struct re
             return true;
         }
     }
-    const struct ended_grant *e = history_by_lease(c, lease);
+    const struct ended_grant *e = history_by_lease(c, req->cmd->tenant, lease);
     if (e != NULL && e->tenant == req->cmd->tenant) {
         out->replayed = true;
         out->outcome = OUTCOME_GRANTED;
@@ -217,7 +217,8 @@ bool known_by_lease(struct core *c, const struct acquire_request *req, struct re
         out->ended = (enum ended)e->how;
         return true;
     }
-    if (e != NULL || session_find(c, lease) != 0 || history_session(c, lease) != ENDED_NOT) {
+    if (e != NULL || session_find(c, lease) != 0 ||
+        history_session(c, req->cmd->tenant, lease) != ENDED_NOT) {
         out->error = HF_REQUEST_ID_REUSED;
         return true;
     }

@@ -50,8 +50,12 @@ static void apply_upgrade(struct core *c, const struct command *cmd, struct resu
     if (cmd->upgrade.version > CORE_VERSION) {
         out->error = HF_VERSION;
     } else if (cmd->upgrade.version > c->version) {
+        bool had_shares = c->version >= TENANT_VERSION;
         c->version = cmd->upgrade.version;
         fence_upgrade(c);
+        if (!had_shares && c->version >= TENANT_VERSION) {
+            tenant_upgrade(c);
+        }
         event_emit(c, &(struct event){.type = EVENT_UPGRADED, .parts = 1});
     }
 }
@@ -143,8 +147,9 @@ struct lookups {
     bool has_session;
     bool has_lease;
     bool has_request;
-    uint32_t id;               /* of request or transaction */
-    const struct recent *done; /* memory to search for that id; NULL: no id */
+    uint32_t id;                 /* of request or transaction */
+    const struct tenant *tenant; /* whose memories are searched */
+    const struct recent *done;   /* memory to search for that id; NULL: no id */
 };
 
 static void lookups_of(const struct core *c, const struct command *cmd, struct lookups *out)
@@ -170,13 +175,15 @@ static void lookups_of(const struct core *c, const struct command *cmd, struct l
     out->has_session = !id_is_zero(cmd->session);
     out->has_lease = !id_is_zero(lease);
     out->has_request = cmd->request_id.len > 0;
+    out->tenant = tenant_memory_look(c, cmd->tenant);
     out->done = NULL;
     if (out->has_request) {
         out->id = request_hash_of(c, cmd);
-        out->done = &c->done_requests[request_place(c, request_kind(cmd->type, cmd->request_id))];
+        enum done_kind where = request_place(c, request_kind(cmd->type, cmd->request_id));
+        out->done = &out->tenant->done_requests[where];
     } else if (cmd->type == COMMAND_TRANSACT) {
         out->id = hash_id(c, cmd->transact.id);
-        out->done = &c->transacts;
+        out->done = &out->tenant->transacts;
     }
     out->name = out->has_name ? hash_name(c, cmd->tenant, name) : 0;
     out->session = out->has_session ? hash_id(c, cmd->session) : 0;
@@ -217,7 +224,7 @@ void core_prefetch(const struct core *c, const struct command *commands, uint32_
         if (all[i].has_lease) {
             fetch_bucket(&c->sessions, all[i].lease);
             fetch_bucket(&c->leases, all[i].lease);
-            RECENT_PREFETCH_HEAD(&c->ended_grants, ENDED_BY_LEASE, all[i].lease);
+            RECENT_PREFETCH_HEAD(&all[i].tenant->ended_grants, ENDED_BY_LEASE, all[i].lease);
         }
         if (all[i].has_request) {
             fetch_bucket(&c->requests, all[i].id);
@@ -236,7 +243,7 @@ void core_prefetch(const struct core *c, const struct command *commands, uint32_
         if (all[i].has_lease) {
             fetch_first(c, &c->sessions, all[i].lease);
             fetch_first(c, &c->leases, all[i].lease);
-            RECENT_PREFETCH_LINK(&c->ended_grants, ENDED_BY_LEASE, all[i].lease);
+            RECENT_PREFETCH_LINK(&all[i].tenant->ended_grants, ENDED_BY_LEASE, all[i].lease);
         }
         if (all[i].done != NULL) {
             RECENT_PREFETCH_LINK(all[i].done, 0, all[i].id);
@@ -287,6 +294,7 @@ void core_apply(struct core *c, const struct command *cmd, struct result *out)
     if (error != HF_OK) {
         out->error = error;
     } else {
+        tenant_charge(c, cmd->tenant);
         dispatch(c, cmd, out);
         hf_assert(c->prune_left <= LIMIT_PRUNE);
         if (wake_pending(c)) {

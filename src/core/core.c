@@ -205,25 +205,7 @@ static void timer_moved(void *ctx, ref obj, uint32_t position)
     *timer_slot(ctx, obj) = position;
 }
 
-static bool fence_before(const void *ctx, ref a, ref b)
-{
-    const struct core *c = ctx;
-    const struct fence_mark *x = fence_mark_at(c, a);
-    const struct fence_mark *y = fence_mark_at(c, b);
-    if (x->tenant != y->tenant) {
-        return x->tenant < y->tenant;
-    }
-    int order = slice_compare(slice_make(x->name, x->name_len), slice_make(y->name, y->name_len));
-    return order != 0 ? order < 0 : x->slot < y->slot;
-}
-
-static void fence_moved(void *ctx, ref obj, uint32_t position)
-{
-    fence_mark_at(ctx, obj)->position = position;
-}
-
 static const struct heap_ops timer_ops = {timer_before, timer_moved};
-static const struct heap_ops fence_ops = {fence_before, fence_moved};
 
 void timer_set(struct core *c, ref obj, uint64_t at_ms)
 {
@@ -277,16 +259,10 @@ struct core *core_new(const struct core_options *options)
     core_table(c, &c->ended_sessions, offsetof(struct ended_session, next), ended_session_hash);
     core_table(c, &c->fences, offsetof(struct fence_mark, next), fence_hash);
     core_table(c, &c->counters, offsetof(struct counter, next), counter_hash);
-    recent_init(&c->done_requests[DONE_OF_CLIENTS], c->memory, LIMIT_REQUESTS, 1);
-    recent_init(&c->done_requests[DONE_DRAWN], c->memory, LIMIT_DRAWN_REQUESTS, 1);
-    recent_init(&c->done_requests[DONE_OF_OPERATORS], c->memory, LIMIT_OPERATOR_REQUESTS, 1);
-    recent_init(&c->transacts, c->memory, LIMIT_TRANSACTS, 1);
-    recent_init(&c->ended_grants, c->memory, LIMIT_ENDED, 2);
+    core_table(c, &c->tenants, offsetof(struct tenant, next), tenant_hash);
+    tenant_init(c, &c->own, 0);
     heap_init(&c->timers, c->memory, &timer_ops, c);
-    heap_init(&c->fence_heap, c->memory, &fence_ops, c);
     c->alive = memory_alloc(c->memory, LIMIT_KEEPALIVE_IDS);
-    c->audit_at = memory_alloc(c->memory, sizeof(ref) * LIMIT_AUDIT);
-    memset(c->audit_at, 0, sizeof(ref) * LIMIT_AUDIT);
     c->cycle = memory_alloc(c->memory, sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE);
     c->kept = memory_alloc(c->memory, KEPT_BYTES);
     return c;
@@ -297,21 +273,19 @@ void core_free(struct core *c)
     if (c == NULL) {
         return;
     }
-    struct table *tables[] = {&c->locks,    &c->sessions,       &c->leases, &c->tokens,
-                              &c->requests, &c->ended_sessions, &c->fences, &c->counters};
+    TENANT_EACH(c, t)
+    {
+        tenant_close(c, t);
+    }
+    struct table *tables[] = {&c->locks,  &c->sessions, &c->leases,
+                              &c->tokens, &c->requests, &c->ended_sessions,
+                              &c->fences, &c->counters, &c->tenants};
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         table_close(tables[i]);
     }
-    for (unsigned i = 0; i < DONE_KINDS; i++) {
-        recent_close(&c->done_requests[i]);
-    }
-    recent_close(&c->transacts);
-    recent_close(&c->ended_grants);
     heap_close(&c->timers);
-    heap_close(&c->fence_heap);
     pool_close(&c->pool);
     memory_free(c->memory, c->alive, LIMIT_KEEPALIVE_IDS);
-    memory_free(c->memory, c->audit_at, sizeof(ref) * LIMIT_AUDIT);
     memory_free(c->memory, c->cycle, sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE);
     memory_free(c->memory, c->kept, KEPT_BYTES);
     memory_free(c->memory, c, sizeof(*c));
@@ -363,50 +337,39 @@ uint64_t core_counters(const struct core *c)
     return table_count(&c->counters);
 }
 
-/* Bytes in memories of a fixed length. */
-static uint64_t remembered_bytes(const struct core *c)
-{
-    hf_assert(table_count(&c->ended_sessions) <= LIMIT_ENDED);
-    return c->remembered_bytes +
-           recent_count(&c->ended_grants) * (uint64_t)pool_rounded(sizeof(struct ended_grant)) +
-           recent_count(&c->transacts) * (uint64_t)pool_rounded(sizeof(struct done_transact)) +
-           table_count(&c->ended_sessions) * (uint64_t)pool_rounded(sizeof(struct ended_session));
-}
-
 uint64_t core_bytes(const struct core *c)
 {
-    uint64_t remembered = remembered_bytes(c);
-    hf_assert(pool_bytes_used(&c->pool) >= remembered);
-    return pool_bytes_used(&c->pool) - remembered + table_bytes(&c->locks) +
+    hf_assert(pool_bytes_used(&c->pool) >= c->remembered_bytes);
+    return pool_bytes_used(&c->pool) - c->remembered_bytes + table_bytes(&c->locks) +
            table_bytes(&c->sessions) + table_bytes(&c->leases) + table_bytes(&c->tokens) +
            table_bytes(&c->requests) + table_bytes(&c->counters) + heap_bytes(&c->timers);
 }
 
 void core_stats(const struct core *c, struct core_stats *out)
 {
-    hf_assert(out != NULL && c->audit_count <= LIMIT_AUDIT);
+    hf_assert(out != NULL);
     *out = (struct core_stats){
         .names = table_count(&c->locks),
         .grants = c->grants,
         .waiters = c->waiters,
         .sessions = table_count(&c->sessions),
         .fence_marks = table_count(&c->fences),
-        .fence_rejections = c->fence_rejections,
-        .audit_records = c->audit_count,
         .counters = table_count(&c->counters),
         .last_steps = c->last_steps,
         .worst_steps = c->worst_steps,
         .last_sweep_steps = c->last_sweep_steps,
     };
-    uint64_t overhead = sizeof(*c) + LIMIT_KEEPALIVE_IDS + KEPT_BYTES + sizeof(ref) * LIMIT_AUDIT +
-                        sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE + heap_bytes(&c->timers) +
-                        heap_bytes(&c->fence_heap) + recent_bytes(&c->transacts) +
-                        recent_bytes(&c->ended_grants);
-    for (unsigned i = 0; i < DONE_KINDS; i++) {
-        overhead += recent_bytes(&c->done_requests[i]);
+    uint64_t overhead = sizeof(*c) + LIMIT_KEEPALIVE_IDS + KEPT_BYTES +
+                        sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE + heap_bytes(&c->timers);
+    TENANT_EACH(c, t)
+    {
+        out->fence_rejections += t->fence_rejections;
+        out->audit_records += t->audit_count;
+        overhead += tenant_overhead(t);
     }
-    const struct table *tables[] = {&c->locks,    &c->sessions,       &c->leases, &c->tokens,
-                                    &c->requests, &c->ended_sessions, &c->fences, &c->counters};
+    const struct table *tables[] = {&c->locks,  &c->sessions, &c->leases,
+                                    &c->tokens, &c->requests, &c->ended_sessions,
+                                    &c->fences, &c->counters, &c->tenants};
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         overhead += table_bytes(tables[i]);
     }

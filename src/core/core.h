@@ -82,6 +82,15 @@ void core_stats(const struct core *core, struct core_stats *out);
  * Answers, ends, audit records and fence marks are not included: they have their own limits. Equal
  * on all members, except for what a restart compacts. O(1). */
 uint64_t core_bytes(const struct core *core);
+/* What a tenant has now, for its quotas. Names: locks that are held, waited for or delayed, and
+ * counters. Sessions: including private ones. Bytes: of its live objects, without hash tables. O(1). */
+struct tenant_usage {
+    uint64_t names;
+    uint64_t sessions;
+    uint64_t waiters;
+    uint64_t bytes;
+};
+void core_tenant_usage(const struct core *core, uint32_t tenant, struct tenant_usage *out);
 /* Whether applying would only repeat an answer: its request id, seq, lease id or transaction id is
  * recorded. Changes nothing. */
 bool core_knows(const struct core *core, const struct command *command);
@@ -105,7 +114,8 @@ void core_set_tokens(struct core *core, uint64_t first, uint64_t end);
 uint64_t core_tokens_left(const struct core *core);
 /* For filters of names next to the core (S2.2). */
 uint32_t core_name_hash(const struct core *core, uint32_t tenant, struct slice name);
-/* Number of the newest audit record; 0: none. */
+/* Number of the newest audit record of tenant 0, or in a core next to a replicated one of all; 0:
+ * none. */
 uint64_t core_audited(const struct core *core);
 /* The last attachment or stream number given. */
 uint64_t core_attachments(const struct core *core);

@@ -1,5 +1,5 @@
 /* Fence check (S11): the highest token per (resource, slot), bounded. Surplus marks, lowest first,
- * are removed and raise a common floor. Resources without a mark are refused below the floor.
+ * are removed and raise the floor of their tenant. Resources without a mark are refused below the floor.
  *
  * Since version 4 a token that was never issued cannot become a mark or the floor: it would make
  * every later grant stale. An operator resets such marks of older versions. */
@@ -41,9 +41,11 @@ ref fence_add(struct core *c, uint32_t tenant, struct slice name, uint32_t slot,
     f->name_len = (uint32_t)name.len;
     memcpy(f->name, name.data, name.len);
     table_insert(&c->fences, hash_fence(c, tenant, name, slot), obj);
-    heap_insert(&c->fence_heap, token, obj);
+    struct tenant *t = tenant_memory(c, tenant);
+    heap_insert(&t->fence_heap, token, obj);
+    t->fence_count++;
     c->remembered_bytes += pool_rounded(fence_mark_size(f));
-    RING_APPEND(c, &c->fence_ring, obj, fence_mark, ring);
+    RING_APPEND(c, &t->fence_marks, obj, fence_mark, ring);
     core_step(c, 1);
     return obj;
 }
@@ -62,24 +64,33 @@ static uint64_t at_most_issued(const struct core *c, uint64_t token)
     return c->version >= 4 && token > bound ? bound : token;
 }
 
-void fence_upgrade(struct core *c)
+/* Of a tenant without a share too. */
+uint64_t fence_floor(const struct core *c, uint32_t tenant)
 {
-    c->fence_floor = at_most_issued(c, c->fence_floor);
-    hf_assert(c->version < 4 || c->fence_floor <= fence_issued_bound(c));
+    uint64_t floor = tenant_memory_look(c, tenant)->fence_floor;
+    return floor > c->fence_base ? floor : c->fence_base;
 }
 
-static void drop_lowest(struct core *c)
+/* The floors of other tenants are of version 6, and never above the tokens that were issued. */
+void fence_upgrade(struct core *c)
 {
-    ref obj = heap_min(&c->fence_heap);
-    hf_assert(obj != 0 && table_count(&c->fences) > LIMIT_FENCE_MARKS);
+    c->own.fence_floor = at_most_issued(c, c->own.fence_floor);
+    hf_assert(c->version < 4 || c->own.fence_floor <= fence_issued_bound(c));
+}
+
+static void drop_lowest(struct core *c, struct tenant *t)
+{
+    ref obj = heap_min(&t->fence_heap);
+    hf_assert(obj != 0 && t->fence_count > LIMIT_FENCE_MARKS);
     const struct fence_mark *f = fence_mark_at(c, obj);
     uint64_t floor = at_most_issued(c, f->token);
-    if (floor > c->fence_floor) {
-        c->fence_floor = floor;
+    if (floor > t->fence_floor) {
+        t->fence_floor = floor;
     }
-    heap_remove(&c->fence_heap, f->position);
+    heap_remove(&t->fence_heap, f->position);
+    t->fence_count--;
     table_remove(&c->fences, hash_fence(c, f->tenant, mark_name(f), f->slot), obj);
-    RING_REMOVE(c, &c->fence_ring, obj, fence_mark, ring);
+    RING_REMOVE(c, &t->fence_marks, obj, fence_mark, ring);
     hf_assert(c->remembered_bytes >= pool_rounded(fence_mark_size(f)));
     c->remembered_bytes -= pool_rounded(fence_mark_size(f));
     pool_free(&c->pool, obj, fence_mark_size(f));
@@ -90,7 +101,7 @@ static void reject(struct core *c, const struct command *cmd, enum reason reason
                    struct result *out)
 {
     hf_assert(reason != REASON_NONE);
-    c->fence_rejections++;
+    tenant_memory(c, cmd->tenant)->fence_rejections++;
     out->outcome = OUTCOME_REFUSED;
     out->reason = reason;
     out->highest = highest;
@@ -108,18 +119,19 @@ static void check_new(struct core *c, const struct command *cmd, ref session, st
     (void)session;
     const struct command_fence_check *f = &cmd->fence_check;
     struct fence_mark *mark = fence_find(c, cmd->tenant, f->resource, f->slot);
+    struct tenant *t = tenant_memory(c, cmd->tenant);
     if (c->version >= 4 && f->token > fence_issued_bound(c)) {
-        reject(c, cmd, REASON_NOT_ISSUED, mark == NULL ? c->fence_floor : mark->token, out);
+        reject(c, cmd, REASON_NOT_ISSUED, mark == NULL ? t->fence_floor : mark->token, out);
         return;
     }
     if (mark == NULL) {
-        if (f->token <= c->fence_floor) {
-            reject(c, cmd, REASON_BELOW_FLOOR, c->fence_floor, out);
+        if (f->token <= t->fence_floor) {
+            reject(c, cmd, REASON_BELOW_FLOOR, t->fence_floor, out);
             return;
         }
         (void)fence_add(c, cmd->tenant, f->resource, f->slot, f->token);
-        if (table_count(&c->fences) > LIMIT_FENCE_MARKS) {
-            drop_lowest(c);
+        if (t->fence_count > LIMIT_FENCE_MARKS) {
+            drop_lowest(c, t);
         }
     } else if (f->token < mark->token) {
         reject(c, cmd, REASON_STALE_TOKEN, mark->token, out);
@@ -127,9 +139,9 @@ static void check_new(struct core *c, const struct command *cmd, ref session, st
     } else if (f->token > mark->token) {
         hf_assert(mark->position != 0);
         mark->token = f->token;
-        heap_change(&c->fence_heap, mark->position, f->token);
+        heap_change(&t->fence_heap, mark->position, f->token);
     }
-    hf_assert(table_count(&c->fences) <= LIMIT_FENCE_MARKS);
+    hf_assert(t->fence_count <= LIMIT_FENCE_MARKS);
     out->accepted = true;
     out->highest = f->token;
 }
@@ -157,13 +169,14 @@ static void reset_new(struct core *c, const struct command *cmd, ref session, st
     }
     uint64_t token = f->token != 0 ? f->token : counter_raise(c, 1) * TOKEN_SCALE;
     out->token = mark->token;
-    mark->token = token > c->fence_floor ? token : c->fence_floor; /* not below the floor */
-    heap_change(&c->fence_heap, mark->position, mark->token);
+    struct tenant *t = tenant_memory(c, cmd->tenant);
+    mark->token = token > t->fence_floor ? token : t->fence_floor; /* not below the floor */
+    heap_change(&t->fence_heap, mark->position, mark->token);
     out->highest = mark->token;
     (void)audit_add(c, &(struct audit_entry){
                            AUDIT_FENCE_RESET, cmd->tenant, 0, {f->resource, f->actor, f->reason}});
-    struct audit_record *record = audit_record_at(c, c->audit_ring);
-    hf_assert(record->action == AUDIT_FENCE_RESET && record->number == c->audit_number);
+    struct audit_record *record = audit_newest(c, cmd->tenant);
+    hf_assert(record->action == AUDIT_FENCE_RESET);
     record->slot = f->slot;
     record->mark_before = out->token;
     record->mark_after = out->highest;

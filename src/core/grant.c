@@ -437,6 +437,7 @@ void grant_end(struct core *c, ref grant, enum ended how, uint64_t at_ms, struct
     }
     struct detail *d = grant_detail(c, g);
     ref group = d == NULL ? 0 : d->group;
+    tenant_charge(c, session_at(c, session)->tenant);
     if (c->is_taking_back) {
         if (d != NULL && d->request != 0) {
             request_forget(c, d->request, session);

@@ -21,32 +21,44 @@ void history_add_grant(struct core *c, uint32_t tenant, uint64_t token, struct i
     e->how = (uint8_t)how;
     e->token = token;
     e->lease = lease;
+    c->remembered_bytes += sizeof(*e);
+    history_remember(c, obj);
+}
+
+void history_remember(struct core *c, ref obj)
+{
+    const struct ended_grant *e = ended_grant_at(c, obj);
     const uint32_t hashes[] = {
-        [ENDED_BY_LEASE] = hash_id(c, lease), [ENDED_BY_TOKEN] = place_token(token)};
-    ref forgotten = recent_add(&c->ended_grants, obj, hashes);
+        [ENDED_BY_LEASE] = hash_id(c, e->lease), [ENDED_BY_TOKEN] = place_token(e->token)};
+    struct recent *memory = &tenant_memory(c, e->tenant)->ended_grants;
+    ref forgotten = recent_add(memory, obj, hashes);
     if (forgotten != 0) {
+        c->remembered_bytes -= sizeof(*e);
         pool_free(&c->pool, forgotten, sizeof(*e));
         /* The oldest entry is dropped next and is not in the cache. */
-        __builtin_prefetch(pool_at(&c->pool, recent_at(&c->ended_grants, 0)), 1);
+        __builtin_prefetch(pool_at(&c->pool, recent_at(memory, 0)), 1);
     }
 }
 
-static void forget_session(struct core *c)
+static void forget_session(struct core *c, struct tenant *t)
 {
-    hf_assert(c->ended_sessions_ring != 0);
-    ref obj = RING_FIRST(c, c->ended_sessions_ring, ended_session, ring);
+    hf_assert(t->ended_sessions != 0 && t->ended_session_count > 0);
+    ref obj = RING_FIRST(c, t->ended_sessions, ended_session, ring);
     const struct ended_session *e = ended_session_at(c, obj);
     table_remove(&c->ended_sessions, hash_id(c, e->id), obj);
-    RING_REMOVE(c, &c->ended_sessions_ring, obj, ended_session, ring);
+    RING_REMOVE(c, &t->ended_sessions, obj, ended_session, ring);
+    c->remembered_bytes -= sizeof(*e);
     pool_free(&c->pool, obj, sizeof(*e));
+    t->ended_session_count--;
 }
 
 void history_add_session(struct core *c, uint32_t tenant, struct id id, enum ended how)
 {
     hf_assert(how != ENDED_NOT && (unsigned)how < ENDED_COUNT);
-    hf_assert(table_count(&c->ended_sessions) <= LIMIT_ENDED);
-    if (table_count(&c->ended_sessions) == LIMIT_ENDED) {
-        forget_session(c);
+    struct tenant *t = tenant_memory(c, tenant);
+    hf_assert(t->ended_session_count <= LIMIT_ENDED);
+    if (t->ended_session_count == LIMIT_ENDED) {
+        forget_session(c, t);
     }
     ref obj = 0;
     struct ended_session *e = pool_alloc(&c->pool, sizeof(*e), &obj);
@@ -54,12 +66,15 @@ void history_add_session(struct core *c, uint32_t tenant, struct id id, enum end
     e->how = (uint8_t)how;
     e->id = id;
     table_insert(&c->ended_sessions, hash_id(c, id), obj);
-    RING_APPEND(c, &c->ended_sessions_ring, obj, ended_session, ring);
+    RING_APPEND(c, &t->ended_sessions, obj, ended_session, ring);
+    c->remembered_bytes += sizeof(*e);
+    t->ended_session_count++;
 }
 
-const struct ended_grant *history_by_token(const struct core *c, uint64_t token)
+const struct ended_grant *history_by_token(const struct core *c, uint32_t tenant, uint64_t token)
 {
-    struct recent_walk w = recent_find(&c->ended_grants, ENDED_BY_TOKEN, place_token(token));
+    const struct recent *memory = &tenant_memory_look(c, tenant)->ended_grants;
+    struct recent_walk w = recent_find(memory, ENDED_BY_TOKEN, place_token(token));
     while (recent_next(&w)) {
         const struct ended_grant *e = ended_grant_at(c, w.who);
         if (e->token == token) {
@@ -69,9 +84,10 @@ const struct ended_grant *history_by_token(const struct core *c, uint64_t token)
     return NULL;
 }
 
-const struct ended_grant *history_by_lease(const struct core *c, struct id lease)
+const struct ended_grant *history_by_lease(const struct core *c, uint32_t tenant, struct id lease)
 {
-    struct recent_walk w = recent_find(&c->ended_grants, ENDED_BY_LEASE, hash_id(c, lease));
+    const struct recent *memory = &tenant_memory_look(c, tenant)->ended_grants;
+    struct recent_walk w = recent_find(memory, ENDED_BY_LEASE, hash_id(c, lease));
     while (recent_next(&w)) {
         const struct ended_grant *e = ended_grant_at(c, w.who);
         if (id_equal(e->lease, lease)) {
@@ -81,12 +97,13 @@ const struct ended_grant *history_by_lease(const struct core *c, struct id lease
     return NULL;
 }
 
-static const struct ended_session *find_session(const struct core *c, struct id id)
+static const struct ended_session *find_session(const struct core *c, uint32_t tenant, bool any,
+                                                struct id id)
 {
     ref obj = table_first(&c->ended_sessions, hash_id(c, id));
     while (obj != 0) {
         const struct ended_session *e = ended_session_at(c, obj);
-        if (id_equal(e->id, id)) {
+        if (id_equal(e->id, id) && (any || e->tenant == tenant)) {
             return e;
         }
         obj = e->next;
@@ -94,14 +111,14 @@ static const struct ended_session *find_session(const struct core *c, struct id 
     return NULL;
 }
 
-enum ended history_session(const struct core *c, struct id id)
+enum ended history_session(const struct core *c, uint32_t tenant, struct id id)
 {
-    const struct ended_session *e = find_session(c, id);
+    const struct ended_session *e = find_session(c, tenant, c->version < TENANT_VERSION, id);
     return e == NULL ? ENDED_NOT : (enum ended)e->how;
 }
 
 enum ended history_session_of(const struct core *c, uint32_t tenant, struct id id)
 {
-    const struct ended_session *e = find_session(c, id);
-    return e == NULL || e->tenant != tenant ? ENDED_NOT : (enum ended)e->how;
+    const struct ended_session *e = find_session(c, tenant, false, id);
+    return e == NULL ? ENDED_NOT : (enum ended)e->how;
 }

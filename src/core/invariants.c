@@ -41,15 +41,18 @@
  *   I27  S11         Fence marks are found, are in the heap by their token, at most 65,536, not
  *                    below the floor; there is no floor before they are full, and since version 4
  *                    none above the issued tokens.
- *   I28              Audit records are numbered without a gap up to the newest, are found, and
- *                    are at most 10,000.
+ *   I28              Audit records are numbered up to the newest, are found, and are at most
+ *                    10,000. There is no gap before version 6.
  *   I29              The counts of grants and waiters are correct.
  *   I30  S1.1        No start time is in the future.
  *   I31  S13.5       Counters are found, at most 10,000, none with the name of a lock. One with a
  *                    deadline is of version 4, and outlives it only in a backlog.
  *   I32  S13.6       Remembered transactions are found by id, at most 65,536.
  *   I33  S13.1       Only a single exclusive grant of a private session is a key.
- *   I34  S12.14      The byte count of remembered objects is correct. */
+ *   I34  S12.14      The byte count of remembered objects is correct.
+ *   I35  S14.3       Since version 6, remembered objects are in the share of their tenant; limits and
+ *                    numbers hold for each share.
+ *   I36  S14.4       The names, sessions, waiters and bytes of each tenant are counted correctly. */
 #include "core/invariants.h"
 
 const char broken_ring[] = "I2: a ring is not closed, or longer than its limit";
@@ -110,9 +113,10 @@ bool timer_is_right(struct census *n, ref obj, uint64_t due_ms, bool may_be_stal
 
 static const char *check_numbers(const struct core *c)
 {
-    const uint64_t numbers[] = {c->index,         c->now_ms,      c->wall_ms,
-                                c->ticket,        c->attachment,  c->node_waiters_number,
-                                c->audit_number,  c->fence_floor, c->fence_rejections,
+    const struct tenant *own = &c->own;
+    const uint64_t numbers[] = {c->index,          c->now_ms,        c->wall_ms,
+                                c->ticket,         c->attachment,    c->node_waiters_number,
+                                own->audit_number, own->fence_floor, own->fence_rejections,
                                 c->counter_change};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         if (numbers[i] >= LIMIT_NUMBER) {
@@ -125,7 +129,7 @@ static const char *check_numbers(const struct core *c)
     if (c->version < 1 || c->version > CORE_VERSION) {
         return "I1: the version does not exist";
     }
-    return c->version == 1 && table_count(&c->counters) + recent_count(&c->transacts) > 0
+    return c->version == 1 && table_count(&c->counters) + recent_count(&own->transacts) > 0
                ? "I1: the state has objects of a later version"
                : NULL;
 }

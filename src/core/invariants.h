@@ -28,6 +28,10 @@ struct census {
     uint64_t first_timer_ms;
     struct keyed_list tokens;
     struct keyed_list attachments;
+    const struct tenant *tenant; /* whose share is checked */
+    uint64_t ended_sessions;     /* of all shares */
+    uint64_t fences;
+    uint64_t counters;
 };
 
 /* Checks the links of a ring; ends even if the ring is broken. */
@@ -70,5 +74,7 @@ const char *check_replies(struct census *n, const struct session *s);
 const char *check_tie(struct census *n, ref request, enum request_state state, ref target,
                       const struct session *s);
 const char *check_memory(struct census *n);
+/* invariants_usage.c: what the share of n->tenant counts. */
+const char *check_usage(struct census *n);
 
 #endif

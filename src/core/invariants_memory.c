@@ -85,16 +85,28 @@ const char *check_replies(struct census *n, const struct session *s)
     return count == x->unacked ? NULL : "I25: the replies of a session are counted wrongly";
 }
 
+static const char strange[] = "I35: a remembered object is in the share of another tenant";
+
+/* Before version 6 tenant 0 has those of all. */
+static bool is_strange(const struct census *n, uint32_t tenant)
+{
+    return tenant != n->tenant->number && n->c->version >= TENANT_VERSION;
+}
+
 static const char *check_done_requests(struct census *n)
 {
     const struct core *c = n->c;
+    const struct tenant *t = n->tenant;
     uint32_t strays = 0;
     for (enum done_kind where = 0; where < DONE_KINDS; where++) {
-        const struct recent *memory = &c->done_requests[where];
+        const struct recent *memory = &t->done_requests[where];
         uint64_t done_ms = 0;
         for (uint32_t i = 0; i < recent_count(memory); i++) {
             ref obj = recent_at(memory, i);
             const struct request *r = request_at(c, obj);
+            if (is_strange(n, r->tenant)) {
+                return strange;
+            }
             if (r->id_len == 0 || r->state != REQUEST_DONE || !is_tied(c, obj) ||
                 !is_found(c, obj)) {
                 return "I24: a request that is done is not found, or not done";
@@ -113,36 +125,61 @@ static const char *check_done_requests(struct census *n)
         }
     }
     bool is_older = c->version < 4;
-    if (strays != c->strays ||
-        (is_older && (recent_count(&c->done_requests[DONE_DRAWN]) > 0 ||
-                      recent_count(&c->done_requests[DONE_OF_OPERATORS]) > 0))) {
+    if (strays != t->strays ||
+        (is_older && (recent_count(&t->done_requests[DONE_DRAWN]) > 0 ||
+                      recent_count(&t->done_requests[DONE_OF_OPERATORS]) > 0))) {
         return "I24: requests that are done are counted wrongly";
     }
     return NULL;
 }
 
+/* Since version 6 another tenant may have an equal id. */
+static bool is_live_session(const struct core *c, const struct ended_session *e)
+{
+    ref obj = session_find(c, e->id);
+    return obj != 0 && (c->version < TENANT_VERSION || session_at(c, obj)->tenant == e->tenant);
+}
+
+static bool is_live_lease(const struct core *c, const struct ended_grant *e)
+{
+    bool is_grant = false;
+    ref obj = lease_target(c, e->lease, &is_grant);
+    if (obj == 0 || c->version < TENANT_VERSION) {
+        return obj != 0;
+    }
+    ref session = is_grant ? grant_at(c, obj)->session : waiter_at(c, obj)->session;
+    return session_at(c, session)->tenant == e->tenant;
+}
+
 static const char *check_ended(struct census *n)
 {
     const struct core *c = n->c;
+    const struct tenant *t = n->tenant;
     struct walk w;
     uint64_t sessions = 0;
-    for (uint32_t i = 0; i < recent_count(&c->ended_grants); i++) {
-        ref obj = recent_at(&c->ended_grants, i);
+    for (uint32_t i = 0; i < recent_count(&t->ended_grants); i++) {
+        ref obj = recent_at(&t->ended_grants, i);
         const struct ended_grant *e = ended_grant_at(c, obj);
-        if (history_by_token(c, e->token) != e || history_by_lease(c, e->lease) != e) {
+        if (is_strange(n, e->tenant)) {
+            return strange;
+        }
+        if (history_by_token(c, e->tenant, e->token) != e ||
+            history_by_lease(c, e->tenant, e->lease) != e) {
             return "I26: the end of a grant is not found, or twice";
         }
-        bool is_grant = false;
-        if (lease_target(c, e->lease, &is_grant) != 0 || e->token > token_highest(c)) {
+        if (is_live_lease(c, e) || e->token > token_highest(c)) {
             return "I26: a remembered end is of a grant that is live, or never existed";
         }
         keyed_add(&n->tokens, e->token, obj);
     }
-    WALK(&w, c, obj, c->ended_sessions_ring, ended_session, ring, LIMIT_ENDED)
+    WALK(&w, c, obj, t->ended_sessions, ended_session, ring, LIMIT_ENDED)
     {
         const struct ended_session *e = ended_session_at(c, obj);
-        if (e->how == ENDED_NOT || history_session(c, e->id) != (enum ended)e->how ||
-            session_find(c, e->id) != 0) {
+        if (is_strange(n, e->tenant)) {
+            return strange;
+        }
+        if (e->how == ENDED_NOT || history_session(c, e->tenant, e->id) != (enum ended)e->how ||
+            is_live_session(c, e)) {
             return "I26: the end of a session is not found, or the session is live";
         }
         sessions++;
@@ -150,28 +187,32 @@ static const char *check_ended(struct census *n)
     if (w.is_broken) {
         return broken_ring;
     }
-    return sessions == table_count(&c->ended_sessions)
-               ? NULL
-               : "I26: the table of ended sessions does not match the ends";
+    n->ended_sessions += sessions;
+    return sessions == t->ended_session_count ? NULL
+                                              : "I26: the ends of sessions are counted wrongly";
 }
 
 static const char *check_fences(struct census *n)
 {
     const struct core *c = n->c;
+    const struct tenant *t = n->tenant;
     struct walk w;
     uint64_t count = 0;
     uint64_t lowest = UINT64_MAX;
-    WALK(&w, c, obj, c->fence_ring, fence_mark, ring, LIMIT_FENCE_MARKS)
+    WALK(&w, c, obj, t->fence_marks, fence_mark, ring, LIMIT_FENCE_MARKS)
     {
         const struct fence_mark *f = fence_mark_at(c, obj);
+        if (is_strange(n, f->tenant)) {
+            return strange;
+        }
         if (fence_find(c, f->tenant, slice_make(f->name, f->name_len), f->slot) != f) {
             return "I27: a fence mark is not found, or twice";
         }
-        if (f->position == 0 || f->position > heap_count(&c->fence_heap) ||
-            heap_at(&c->fence_heap, f->position) != f->token) {
+        if (f->position == 0 || f->position > heap_count(&t->fence_heap) ||
+            heap_at(&t->fence_heap, f->position) != f->token) {
             return "I27: a fence mark is at the wrong place in the heap";
         }
-        if (f->token < c->fence_floor || f->token >= LIMIT_NUMBER) {
+        if (f->token < t->fence_floor || f->token >= LIMIT_NUMBER) {
             return "I27: a fence mark is below the floor";
         }
         lowest = f->token < lowest ? f->token : lowest;
@@ -180,14 +221,18 @@ static const char *check_fences(struct census *n)
     if (w.is_broken) {
         return broken_ring;
     }
-    if (count != table_count(&c->fences) || count != heap_count(&c->fence_heap) ||
-        lowest != heap_min_at(&c->fence_heap)) {
+    n->fences += count;
+    if (count != t->fence_count || count != heap_count(&t->fence_heap) ||
+        lowest != heap_min_at(&t->fence_heap)) {
         return "I27: the table, heap and ring of fence marks do not match";
     }
-    if (c->version >= 4 && c->fence_floor > fence_issued_bound(c)) {
+    if (t->fence_floor < c->fence_base) {
+        return "I27: a floor is below that of new tenants";
+    }
+    if (c->version >= 4 && t->fence_floor > fence_issued_bound(c)) {
         return "I27: the floor is above the tokens that were issued";
     }
-    return c->fence_floor == 0 || count == LIMIT_FENCE_MARKS
+    return t->fence_floor <= c->fence_base || count == LIMIT_FENCE_MARKS
                ? NULL
                : "I27: there is a floor although the marks are not full";
 }
@@ -195,16 +240,22 @@ static const char *check_fences(struct census *n)
 static const char *check_audit(struct census *n)
 {
     const struct core *c = n->c;
+    const struct tenant *t = n->tenant;
+    bool has_share = c->version >= TENANT_VERSION;
     struct walk w;
     uint32_t count = 0;
     uint64_t last = 0;
-    WALK(&w, c, obj, c->audit_ring, audit_record, ring, LIMIT_AUDIT)
+    WALK(&w, c, obj, t->audit, audit_record, ring, LIMIT_AUDIT)
     {
         const struct audit_record *a = audit_record_at(c, obj);
-        if (count > 0 && a->number != last + 1) {
-            return "I28: the audit records have a gap";
+        if (a->tenant != t->number && tenant_of_audit(c, a->tenant) != t->number) {
+            return strange;
         }
-        if (audit_find(c, a->number) != a) {
+        if (count > 0 && (has_share ? a->number <= last : a->number != last + 1)) {
+            return "I28: the audit records have a gap, or are out of order";
+        }
+        if (audit_find(c, a->tenant, a->number) != a ||
+            a->number + LIMIT_AUDIT <= t->audit_number) {
             return "I28: an audit record is not found by its number";
         }
         if (a->index > c->index || a->action >= AUDIT_COUNT) {
@@ -219,10 +270,12 @@ static const char *check_audit(struct census *n)
     if (w.is_broken) {
         return broken_ring;
     }
-    if (count != c->audit_count || (count > 0 && last != c->audit_number)) {
+    /* At the upgrade to version 6, tenant 0 may lose its newest records to another tenant. */
+    bool is_newest = last == t->audit_number || (has_share && t->number == 0);
+    if (count != t->audit_count || (count > 0 && !is_newest) || last > t->audit_number) {
         return "I28: the audit records are counted wrongly";
     }
-    return count == LIMIT_AUDIT || count == c->audit_number
+    return has_share || count == LIMIT_AUDIT || count == t->audit_number
                ? NULL
                : "I28: audit records are missing although the trail is not full";
 }
@@ -230,11 +283,15 @@ static const char *check_audit(struct census *n)
 static const char *check_counters(struct census *n)
 {
     const struct core *c = n->c;
+    const struct tenant *t = n->tenant;
     struct walk w;
     uint64_t count = 0;
-    WALK(&w, c, obj, c->counter_ring, counter, ring, LIMIT_COUNTERS)
+    WALK(&w, c, obj, t->counters, counter, ring, LIMIT_COUNTERS)
     {
         const struct counter *counter = counter_at(c, obj);
+        if (is_strange(n, counter->tenant)) {
+            return strange;
+        }
         if (counter->kind != KIND_COUNTER ||
             counter_find_any(c, counter->tenant, counter_name(counter)) != counter) {
             return "I31: a counter is not found, or twice";
@@ -259,53 +316,87 @@ static const char *check_counters(struct census *n)
     if (w.is_broken) {
         return broken_ring;
     }
-    return count == table_count(&c->counters)
-               ? NULL
-               : "I31: the table of counters does not match the counters";
+    n->counters += count;
+    return count == t->counter_count ? NULL : "I31: the counters are counted wrongly";
 }
 
 static const char *check_transacts(struct census *n)
 {
     const struct core *c = n->c;
-    for (uint32_t i = 0; i < recent_count(&c->transacts); i++) {
-        const struct done_transact *t = done_transact_at(c, recent_at(&c->transacts, i));
-        if (transact_find(c, t->id) != t) {
+    const struct recent *memory = &n->tenant->transacts;
+    for (uint32_t i = 0; i < recent_count(memory); i++) {
+        const struct done_transact *t = done_transact_at(c, recent_at(memory, i));
+        if (is_strange(n, t->tenant)) {
+            return strange;
+        }
+        if (transact_find(c, t->tenant, t->id) != t) {
             return "I32: a transaction is not found, or twice";
         }
     }
     return NULL;
 }
 
-static const char *check_bytes(struct census *n)
+static uint64_t remembered_by(const struct core *c, const struct tenant *t)
 {
-    const struct core *c = n->c;
-    uint64_t bytes = 0;
+    uint64_t bytes =
+        (t->number == 0 ? 0 : pool_rounded(sizeof(*t))) +
+        recent_count(&t->ended_grants) * (uint64_t)pool_rounded(sizeof(struct ended_grant)) +
+        recent_count(&t->transacts) * (uint64_t)pool_rounded(sizeof(struct done_transact)) +
+        t->ended_session_count * (uint64_t)pool_rounded(sizeof(struct ended_session));
     for (enum done_kind where = 0; where < DONE_KINDS; where++) {
-        for (uint32_t i = 0; i < recent_count(&c->done_requests[where]); i++) {
-            bytes +=
-                pool_rounded(request_size(request_at(c, recent_at(&c->done_requests[where], i))));
+        const struct recent *memory = &t->done_requests[where];
+        for (uint32_t i = 0; i < recent_count(memory); i++) {
+            bytes += pool_rounded(request_size(request_at(c, recent_at(memory, i))));
         }
     }
-    RING_EACH(c, mark, c->fence_ring, fence_mark, ring)
+    RING_EACH(c, mark, t->fence_marks, fence_mark, ring)
     {
         bytes += pool_rounded(fence_mark_size(fence_mark_at(c, mark)));
     }
-    RING_EACH(c, record, c->audit_ring, audit_record, ring)
+    RING_EACH(c, record, t->audit, audit_record, ring)
     {
         bytes += pool_rounded(audit_size(audit_record_at(c, record)));
     }
-    return bytes == c->remembered_bytes ? NULL
-                                        : "I34: the byte count of remembered objects is wrong";
+    return bytes;
 }
 
-const char *check_memory(struct census *n)
+static const char *check_tenant(struct census *n)
 {
-    const char *(*const checks[])(struct census *) = {
-        check_done_requests, check_ended,     check_fences, check_audit,
-        check_counters,      check_transacts, check_bytes};
+    const char *(*const checks[])(struct census *) = {check_done_requests, check_ended,
+                                                      check_fences,        check_audit,
+                                                      check_counters,      check_transacts};
     const char *broken = NULL;
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && broken == NULL; i++) {
         broken = checks[i](n);
     }
     return broken;
+}
+
+const char *check_memory(struct census *n)
+{
+    const struct core *c = n->c;
+    uint64_t bytes = 0;
+    uint64_t tenants = 0;
+    TENANT_EACH(c, t)
+    {
+        n->tenant = t;
+        const char *broken = check_tenant(n);
+        if (broken == NULL && !n->trusts_tables) {
+            broken = check_usage(n);
+        }
+        if (broken != NULL) {
+            return broken;
+        }
+        bytes += remembered_by(c, t);
+        tenants++;
+    }
+    if (tenants != table_count(&c->tenants) + 1) {
+        return "I35: the table of tenants does not match the tenants";
+    }
+    if (n->ended_sessions != table_count(&c->ended_sessions) ||
+        n->fences != table_count(&c->fences) || n->counters != table_count(&c->counters)) {
+        return "I35: a table of remembered objects does not match the shares";
+    }
+    return bytes == c->remembered_bytes ? NULL
+                                        : "I34: the byte count of remembered objects is wrong";
 }

@@ -116,7 +116,8 @@ struct counter *counter_find(const struct core *c, uint32_t tenant, struct slice
 
 ref counter_add(struct core *c, uint32_t tenant, struct slice name)
 {
-    hf_assert(table_count(&c->counters) < LIMIT_COUNTERS && name.len <= LIMIT_NAME);
+    struct tenant *t = tenant_memory(c, tenant);
+    hf_assert(t->counter_count < LIMIT_COUNTERS && name.len <= LIMIT_NAME);
     hf_assert(name.len >= 1 && find(c, tenant, name) == 0);
     ref obj = 0;
     struct counter *n = pool_alloc(&c->pool, sizeof(*n) + name.len, &obj);
@@ -125,7 +126,9 @@ ref counter_add(struct core *c, uint32_t tenant, struct slice name)
     n->name_len = (uint16_t)name.len;
     memcpy(n->name, name.data, name.len);
     table_insert(&c->counters, hash_name(c, tenant, name), obj);
-    RING_APPEND(c, &c->counter_ring, obj, counter, ring);
+    RING_APPEND(c, &t->counters, obj, counter, ring);
+    t->counter_count++;
+    tenant_get(c, tenant)->usage.names++;
     core_step(c, 1);
     return obj;
 }
@@ -140,10 +143,14 @@ void counter_set_deadline(struct core *c, ref obj, uint64_t deadline_ms)
 void counter_remove(struct core *c, ref obj)
 {
     struct counter *n = counter_at(c, obj);
-    hf_assert(n->kind == KIND_COUNTER && table_count(&c->counters) > 0);
+    struct tenant *t = tenant_memory(c, n->tenant);
+    hf_assert(n->kind == KIND_COUNTER && t->counter_count > 0);
+    tenant_charge(c, n->tenant);
+    t->counter_count--;
+    tenant_get(c, n->tenant)->usage.names--;
     timer_set(c, obj, UINT64_MAX);
     table_remove(&c->counters, hash_name(c, n->tenant, counter_name(n)), obj);
-    RING_REMOVE(c, &c->counter_ring, obj, counter, ring);
+    RING_REMOVE(c, &t->counters, obj, counter, ring);
     pool_free(&c->pool, obj, sizeof(*n) + n->name_len);
     core_step(c, 1);
 }

@@ -51,7 +51,9 @@ struct slice counter_name(const struct counter *counter);
 
 /* ---- transact.c ---- */
 void apply_transact(struct core *c, const struct command *cmd, struct result *out);
-const struct done_transact *transact_find(const struct core *c, struct id id);
+const struct done_transact *transact_find(const struct core *c, uint32_t tenant, struct id id);
 void transact_add(struct core *c, const struct done_transact *done);
+/* Adds it to the memory of its tenant; drops the oldest. */
+void transact_remember(struct core *c, ref transact);
 
 #endif

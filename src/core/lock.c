@@ -48,7 +48,7 @@ struct lock_extra *lock_extra_make(struct core *c, ref lock)
     return lock_extra_at(c, l->extra);
 }
 
-static size_t slots_size(uint32_t limit)
+size_t lock_slots_size(uint32_t limit)
 {
     return ((size_t)limit + 63) / 64 * 8;
 }
@@ -57,7 +57,7 @@ static void slots_drop(struct core *c, struct lock_extra *x)
 {
     hf_assert(x->used == 0);
     if (x->slots != 0) {
-        pool_free(&c->pool, x->slots, slots_size(x->limit));
+        pool_free(&c->pool, x->slots, lock_slots_size(x->limit));
         x->slots = 0;
     }
     x->slots_from = 0;
@@ -78,7 +78,7 @@ void lock_set_mode(struct core *c, ref lock, enum mode mode, uint32_t limit)
     if (mode == MODE_SEMAPHORE) {
         struct lock_extra *x = lock_extra_make(c, lock);
         x->limit = limit;
-        (void)pool_alloc(&c->pool, slots_size(limit), &x->slots);
+        (void)pool_alloc(&c->pool, lock_slots_size(limit), &x->slots);
     }
 }
 
@@ -92,6 +92,7 @@ ref lock_new(struct core *c, uint32_t hash, uint32_t tenant, struct slice name)
     l->name_len = (uint16_t)name.len;
     memcpy(l->name, name.data, name.len);
     table_insert(&c->locks, hash, obj);
+    tenant_get(c, tenant)->usage.names++;
     return obj;
 }
 
@@ -185,6 +186,7 @@ void lock_drop_if_unused(struct core *c, ref lock)
         pool_free(&c->pool, l->extra, sizeof(*x));
     }
     table_remove(&c->locks, hash_name(c, l->tenant, lock_name(l)), lock);
+    tenant_get(c, l->tenant)->usage.names--;
     pool_free(&c->pool, lock, lock_size(l));
 }
 

@@ -37,7 +37,7 @@ uint32_t core_name_hash(const struct core *c, uint32_t tenant, struct slice name
 
 uint64_t core_audited(const struct core *c)
 {
-    return c->audit_number;
+    return c->own.audit_number;
 }
 
 uint64_t core_attachments(const struct core *c)
@@ -80,9 +80,10 @@ enum hf_error core_mirror_session(struct core *c, const struct core *from, uint3
     if (error != HF_OK) {
         return error;
     }
+    tenant_charge(c, tenant);
     ref obj = session_find(c, id);
     if (obj == 0) {
-        if (history_session(c, id) != ENDED_NOT) {
+        if (history_session(c, tenant, id) != ENDED_NOT) {
             return HF_SESSION_EXPIRED;
         }
         if (lease_find(c, id) != 0) {

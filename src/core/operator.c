@@ -53,46 +53,60 @@ ref audit_record_new(struct core *c, const struct slice text[AUDIT_TEXTS])
 
 uint64_t audit_add(struct core *c, const struct audit_entry *entry)
 {
-    hf_assert((unsigned)entry->action < AUDIT_COUNT && c->audit_number < LIMIT_NUMBER);
+    struct tenant *t = tenant_get(c, tenant_of_audit(c, entry->tenant));
+    hf_assert((unsigned)entry->action < AUDIT_COUNT && t->audit_number < LIMIT_NUMBER);
     ref obj = audit_record_new(c, entry->text);
     struct audit_record *a = audit_record_at(c, obj);
     a->tenant = entry->tenant;
     a->count = entry->count;
-    a->number = ++c->audit_number;
+    a->number = ++t->audit_number;
     a->index = c->index;
     a->wall_ms = c->wall_ms;
     a->action = (uint8_t)entry->action;
-    audit_append(c, obj);
+    audit_append(c, t, obj);
     core_step(c, 1);
-    return c->audit_number;
+    return t->audit_number;
 }
 
-/* Numbers have no gaps: they give the place in the array. */
-const struct audit_record *audit_find(const struct core *c, uint64_t number)
+/* Its number gives the place in the array. */
+const struct audit_record *audit_find(const struct core *c, uint32_t tenant, uint64_t number)
 {
-    ref obj = c->audit_at[number % LIMIT_AUDIT];
+    const struct tenant *t = tenant_look(c, tenant_of_audit(c, tenant));
+    ref obj = t->audit_at == NULL ? 0 : t->audit_at[number % LIMIT_AUDIT];
     if (obj == 0 || audit_record_at(c, obj)->number != number) {
         return NULL;
     }
     return audit_record_at(c, obj);
 }
 
-void audit_append(struct core *c, ref obj)
+struct audit_record *audit_newest(struct core *c, uint32_t tenant)
+{
+    const struct tenant *t = tenant_look(c, tenant_of_audit(c, tenant));
+    struct audit_record *a = audit_record_at(c, t->audit);
+    hf_assert(a->number == t->audit_number);
+    return a;
+}
+
+void audit_append(struct core *c, struct tenant *t, ref obj)
 {
     const struct audit_record *a = audit_record_at(c, obj);
-    ref oldest = c->audit_at[a->number % LIMIT_AUDIT];
-    hf_assert(c->audit_count <= LIMIT_AUDIT);
+    if (t->audit_at == NULL) {
+        t->audit_at = memory_alloc(c->memory, sizeof(ref) * LIMIT_AUDIT);
+        memset(t->audit_at, 0, sizeof(ref) * LIMIT_AUDIT);
+    }
+    ref oldest = t->audit_at[a->number % LIMIT_AUDIT];
+    hf_assert(t->audit_count <= LIMIT_AUDIT);
     if (oldest != 0) {
         hf_assert(audit_record_at(c, oldest)->number < a->number);
-        RING_REMOVE(c, &c->audit_ring, oldest, audit_record, ring);
+        RING_REMOVE(c, &t->audit, oldest, audit_record, ring);
         c->remembered_bytes -= pool_rounded(audit_size(audit_record_at(c, oldest)));
         pool_free(&c->pool, oldest, audit_size(audit_record_at(c, oldest)));
-        c->audit_count--;
+        t->audit_count--;
     }
     c->remembered_bytes += pool_rounded(audit_size(a));
-    c->audit_at[a->number % LIMIT_AUDIT] = obj;
-    RING_APPEND(c, &c->audit_ring, obj, audit_record, ring);
-    c->audit_count++;
+    t->audit_at[a->number % LIMIT_AUDIT] = obj;
+    RING_APPEND(c, &t->audit, obj, audit_record, ring);
+    t->audit_count++;
 }
 
 static uint32_t gather_holders(struct core *c, ref lock, ref *out, bool *more)
@@ -227,7 +241,7 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
         out->count += revoke_request(c, r, obj, at_ms, record);
     }
     hf_assert(looked_at > 0);
-    audit_record_at(c, c->audit_ring)->count = out->count;
+    audit_newest(c, cmd->tenant)->count = out->count;
     if (r->grace_ms == 0) {
         /* Due now: the following commands treat them as dead (S1.7). */
         c->backlog = true;
@@ -244,11 +258,11 @@ void apply_revoke(struct core *c, const struct command *cmd, struct result *out)
 /* Revoked holders of one name in one entry share a record. */
 static bool audit_add_to_newest(struct core *c, const struct audit_entry *entry)
 {
-    if (c->audit_ring == 0) {
+    const struct tenant *t = tenant_look(c, tenant_of_audit(c, entry->tenant));
+    if (t->audit == 0) {
         return false;
     }
-    struct audit_record *a = audit_record_at(c, c->audit_ring);
-    hf_assert(a->number == c->audit_number);
+    struct audit_record *a = audit_record_at(c, t->audit);
     if (a->action != entry->action || a->is_note || a->index != c->index ||
         a->tenant != entry->tenant) {
         return false;
@@ -269,7 +283,8 @@ void revoke_take(struct core *c, ref grant)
     const struct grant *g = grant_at(c, first);
     const struct detail *d = grant_detail(c, g);
     hf_assert(d != NULL && d->revoke_at_ms != 0 && d->revoke_at_ms <= c->now_ms);
-    const struct audit_record *requested = audit_find(c, d->revoke_record);
+    uint32_t tenant = session_at(c, g->session)->tenant;
+    const struct audit_record *requested = audit_find(c, tenant, d->revoke_record);
     uint8_t actor_bytes[LIMIT_ACTOR];
     uint8_t reason_bytes[LIMIT_REASON];
     uint8_t name_bytes[LIMIT_NAME];
@@ -281,7 +296,6 @@ void revoke_take(struct core *c, ref grant)
     struct slice trace = grant_trace_copy(c, g, trace_bytes);
     struct slice name =
         requested == NULL ? lock_name(lock_at(c, g->lock)) : audit_text(requested, AUDIT_RESOURCE);
-    uint32_t tenant = session_at(c, g->session)->tenant;
     hf_assert(actor.len <= LIMIT_ACTOR && reason.len <= LIMIT_REASON && name.len <= LIMIT_NAME);
     memcpy(actor_bytes, actor.data, actor.len);
     memcpy(reason_bytes, reason.data, reason.len);
@@ -309,6 +323,6 @@ void apply_note(struct core *c, const struct command *cmd, struct result *out)
                                        cmd->tenant,
                                        n->count,
                                        {n->name, n->actor, n->reason}});
-    audit_record_at(c, c->audit_ring)->is_note = c->version >= 3;
+    audit_newest(c, cmd->tenant)->is_note = c->version >= 3;
     out->count = n->count;
 }

@@ -11,16 +11,22 @@ struct grant_selector {
     uint64_t token;
 };
 
+/* 0 for the grant of another tenant, about which the caller must not learn anything. */
+static ref of_tenant(const struct core *c, uint32_t tenant, ref grant)
+{
+    return grant != 0 && session_at(c, grant_at(c, grant)->session)->tenant == tenant ? grant : 0;
+}
+
 static ref find_named(const struct core *c, const struct grant_selector *n)
 {
     hf_assert(n->token != 0 || !id_is_zero(n->lease));
     if (!id_is_zero(n->lease)) {
         bool is_grant = false;
         ref obj = lease_target(c, n->lease, &is_grant);
-        return is_grant ? obj : 0;
+        return is_grant ? of_tenant(c, n->tenant, obj) : 0;
     }
     if (n->name.len == 0) {
-        ref obj = grant_find_by_token(c, n->token);
+        ref obj = of_tenant(c, n->tenant, grant_find_by_token(c, n->token));
         return obj != 0 && grant_parts(c, grant_at(c, obj)) > 1 ? obj : 0;
     }
     ref lock = lock_find(c, n->tenant, n->name);
@@ -91,8 +97,9 @@ static ref find_grant(struct core *c, const struct grant_selector *n, struct res
     out->outcome = OUTCOME_REFUSED;
     out->reason = REASON_NOT_OWNER;
     if (obj == 0) {
-        const struct ended_grant *e =
-            id_is_zero(n->lease) ? history_by_token(c, n->token) : history_by_lease(c, n->lease);
+        const struct ended_grant *e = id_is_zero(n->lease)
+                                          ? history_by_token(c, n->tenant, n->token)
+                                          : history_by_lease(c, n->tenant, n->lease);
         if (e != NULL && e->tenant == n->tenant && (n->token == 0 || n->token == e->token)) {
             out->ended = (enum ended)e->how;
             out->token = e->token;

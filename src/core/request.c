@@ -111,9 +111,10 @@ static enum done_kind kind_of(const struct request *r)
     return request_kind((enum command_type)r->type, request_id(r));
 }
 
-static ref find_done(const struct core *c, enum done_kind where, const struct request_key *key)
+static ref find_done(const struct core *c, const struct tenant *t, enum done_kind where,
+                     const struct request_key *key)
 {
-    struct recent_walk w = recent_find(&c->done_requests[where], 0, key->hash);
+    struct recent_walk w = recent_find(&t->done_requests[where], 0, key->hash);
     while (recent_next(&w)) {
         if (has_key(request_at(c, w.who), key)) {
             return w.who;
@@ -131,9 +132,10 @@ ref request_find(const struct core *c, const struct request_key *key)
         }
     }
     enum done_kind place = request_place(c, request_kind(key->type, key->id));
-    ref done = find_done(c, place, key);
-    if (done == 0 && place != DONE_OF_CLIENTS && c->strays > 0) {
-        done = find_done(c, DONE_OF_CLIENTS, key); /* remembered before version 4 */
+    const struct tenant *t = tenant_memory_look(c, key->tenant);
+    ref done = find_done(c, t, place, key);
+    if (done == 0 && place != DONE_OF_CLIENTS && t->strays > 0) {
+        done = find_done(c, t, DONE_OF_CLIENTS, key); /* remembered before version 4 */
     }
     return done;
 }
@@ -283,12 +285,12 @@ bool core_knows(const struct core *c, const struct command *cmd)
     }
     switch (cmd->type) {
     case COMMAND_ACQUIRE:
-        return view_knows_lease(c, cmd->acquire.lease);
+        return view_knows_lease(c, cmd->tenant, cmd->acquire.lease);
     case COMMAND_SESSION_OPEN:
         return session_find(c, cmd->session_open.id) != 0 ||
-               history_session(c, cmd->session_open.id) != ENDED_NOT;
+               history_session(c, cmd->tenant, cmd->session_open.id) != ENDED_NOT;
     case COMMAND_TRANSACT:
-        return transact_find(c, cmd->transact.id) != NULL;
+        return transact_find(c, cmd->tenant, cmd->transact.id) != NULL;
     default:
         return false;
     }
@@ -363,28 +365,28 @@ void request_hold(struct core *c, ref request, ref grant)
 }
 
 /* Removes it from the memory `where`. */
-static void forget_done(struct core *c, enum done_kind where, ref request)
+static void forget_done(struct core *c, struct tenant *t, enum done_kind where, ref request)
 {
     const struct request *r = request_at(c, request);
     hf_assert(r->state == REQUEST_DONE && r->id_len > 0);
     hf_assert(c->remembered_bytes >= pool_rounded(request_size(r)));
-    if (c->strays > 0 && where == DONE_OF_CLIENTS && kind_of(r) != DONE_OF_CLIENTS) {
-        c->strays--;
+    if (t->strays > 0 && where == DONE_OF_CLIENTS && kind_of(r) != DONE_OF_CLIENTS) {
+        t->strays--;
     }
     c->remembered_bytes -= pool_rounded(request_size(r));
     pool_free(&c->pool, request, request_size(r));
 }
 
-void request_remember(struct core *c, enum done_kind where, ref request)
+void request_remember(struct core *c, struct tenant *t, enum done_kind where, ref request)
 {
-    struct recent *memory = &c->done_requests[where];
+    struct recent *memory = &t->done_requests[where];
     const struct request *r = request_at(c, request);
     hf_assert((unsigned)where < DONE_KINDS && r->id_len > 0);
     ref forgotten = recent_add(memory, request, &r->hash);
     c->remembered_bytes += pool_rounded(request_size(r));
-    c->strays += where == DONE_OF_CLIENTS && kind_of(r) != DONE_OF_CLIENTS;
+    t->strays += where == DONE_OF_CLIENTS && kind_of(r) != DONE_OF_CLIENTS;
     if (forgotten != 0) {
-        forget_done(c, where, forgotten);
+        forget_done(c, t, where, forgotten);
         /* As in history.c. */
         __builtin_prefetch(pool_at(&c->pool, recent_at(memory, 0)), 1);
     }
@@ -392,16 +394,16 @@ void request_remember(struct core *c, enum done_kind where, ref request)
 
 /* Operators' ids are kept for a time. Each new one drops up to AT_ONCE expired ones: bounded work,
  * and the memory shrinks. */
-static void forget_old_operators(struct core *c)
+static void forget_old_operators(struct core *c, struct tenant *t)
 {
     enum { AT_ONCE = 8 };
-    struct recent *memory = &c->done_requests[DONE_OF_OPERATORS];
+    struct recent *memory = &t->done_requests[DONE_OF_OPERATORS];
     for (unsigned i = 0; i < AT_ONCE && recent_count(memory) > 0; i++) {
         const struct request *oldest = request_at(c, recent_at(memory, 0));
         if (oldest->done_ms + LIMIT_OPERATOR_KEPT_MS > c->now_ms) {
             return;
         }
-        forget_done(c, DONE_OF_OPERATORS, recent_drop_oldest(memory));
+        forget_done(c, t, DONE_OF_OPERATORS, recent_drop_oldest(memory));
         core_step(c, 1);
     }
 }
@@ -435,11 +437,12 @@ void request_done(struct core *c, ref request, const struct result *answer)
     r->highest = answer->highest;
     if (r->id_len > 0) {
         enum done_kind where = request_place(c, kind_of(r));
+        struct tenant *t = tenant_memory(c, r->tenant);
         if (where == DONE_OF_OPERATORS) {
             r->done_ms = c->now_ms;
-            forget_old_operators(c);
+            forget_old_operators(c, t);
         }
-        request_remember(c, where, request);
+        request_remember(c, t, where, request);
     }
 }
 

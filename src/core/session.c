@@ -96,6 +96,7 @@ ref session_new(struct core *c, uint32_t tenant, struct id id, struct slice clie
     memcpy(s->client, client.data, client.len);
     table_insert(&c->sessions, hash_id(c, id), obj);
     RING_APPEND(c, &c->all_sessions, obj, session, all);
+    tenant_get(c, tenant)->usage.sessions++;
     core_step(c, 1);
     return obj;
 }
@@ -114,6 +115,7 @@ static void session_remove(struct core *c, ref obj)
     }
     table_remove(&c->sessions, hash_id(c, s->id), obj);
     RING_REMOVE(c, &c->all_sessions, obj, session, all);
+    tenant_get(c, s->tenant)->usage.sessions--;
     pool_free(&c->pool, obj, session_size(s));
 }
 
@@ -143,6 +145,7 @@ void session_end(struct core *c, ref obj, enum ended how)
     struct session *s = session_at(c, obj);
     struct slice none = slice_make(NULL, 0);
     hf_assert(how != ENDED_NOT && how != ENDED_RELEASED);
+    tenant_charge(c, s->tenant);
     hf_assert(!s->is_private || (s->waits != 0) != (s->holds != 0));
     /* A mirrored session ends before its deadline. */
     uint64_t at_ms =
@@ -195,7 +198,7 @@ static void open_new(struct core *c, const struct command *cmd, ref session, str
         }
         return;
     }
-    if (history_session(c, o->id) != ENDED_NOT) {
+    if (history_session(c, cmd->tenant, o->id) != ENDED_NOT) {
         out->error = HF_SESSION_EXPIRED;
         return;
     }
@@ -230,7 +233,8 @@ void apply_session_close(struct core *c, const struct command *cmd, struct resul
     hf_assert(cmd->type == COMMAND_SESSION_CLOSE);
     ref obj = 0;
     enum hf_error error = session_for(c, cmd->tenant, cmd->session, &obj);
-    if (error == HF_SESSION_EXPIRED && history_session(c, cmd->session) == ENDED_SESSION_CLOSED) {
+    if (error == HF_SESSION_EXPIRED &&
+        history_session(c, cmd->tenant, cmd->session) == ENDED_SESSION_CLOSED) {
         out->replayed = true;
         return;
     }

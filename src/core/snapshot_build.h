@@ -28,6 +28,9 @@ struct builder {
     bool is_linked;
     struct keyed_list sharers; /* of shared locks and semaphores, by token */
     struct keyed_list waiters; /* by ticket */
+
+    enum record_type memory; /* type of the last remembered object, and its tenant */
+    uint32_t tenant;
 };
 
 /* Fills `c`, which stays the caller's. */
@@ -71,6 +74,7 @@ const char *build_fence(struct builder *b, struct reader *r);
 const char *build_audit(struct builder *b, struct reader *r);
 const char *build_counter(struct builder *b, struct reader *r);
 const char *build_transact(struct builder *b, struct reader *r);
+const char *build_tenant(struct builder *b, struct reader *r);
 
 /* snapshot_session.c, snapshot_grant.c, snapshot_waiter.c */
 const char *build_session(struct builder *b, struct reader *r);

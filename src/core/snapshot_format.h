@@ -11,7 +11,8 @@
  * exactly one form, everywhere and after reading and writing it again.
  *
  * The format follows from the version of the state: every member that supports the version can
- * read it. Format 4 is of version 5: its heads are wider (snapshot_record.h). Format 3 is of
+ * read it. Format 5 is of version 6: the records of a type are in the order of their tenants, and
+ * TENANT has the numbers of each tenant other than 0. Format 4 is of version 5: its heads are wider (snapshot_record.h). Format 3 is of
  * version 4. Format 2 is of versions 2 and 3: no deadlines of counters, no node of a stream, no
  * DRAWN_REQUEST or OPERATOR_REQUEST; its end record has the number of the first of them. Format
  * 1 is of version 1: also no counters and transactions, with a lower end record; the state
@@ -22,7 +23,7 @@
 #include "core/state.h"
 
 #define SNAPSHOT_MAGIC "\x89HFsnap\n" /* not text: a transfer in text mode damages it */
-#define SNAPSHOT_FORMAT 4
+#define SNAPSHOT_FORMAT 5
 
 enum {
     SNAPSHOT_MAGIC_BYTES = 8,
@@ -54,6 +55,7 @@ enum {
     X(TRANSACT, transact)                                                        \
     X(DRAWN_REQUEST, drawn_request)       /* DONE_DRAWN */                       \
     X(OPERATOR_REQUEST, operator_request) /* DONE_OF_OPERATORS, with the time */ \
+    X(TENANT, tenant)                                                            \
     X(END, end)
 
 enum record_type {
@@ -72,7 +74,10 @@ static inline uint32_t snapshot_format_of(uint32_t version)
 /* The number of the end record. */
 static inline uint8_t snapshot_end_of(uint32_t format)
 {
-    return format == 1 ? RECORD_COUNTER : format == 2 ? RECORD_DRAWN_REQUEST : RECORD_END;
+    return format == 1   ? RECORD_COUNTER
+           : format == 2 ? RECORD_DRAWN_REQUEST
+           : format < 5  ? RECORD_TENANT
+                         : RECORD_END;
 }
 
 /* Flags select optional fields. The two lowest bits of a grant's, waiter's and place's flags are

@@ -17,7 +17,8 @@ static const char *check_grant_times(const struct builder *b, const struct grant
         return "its renewal is out of place";
     }
     if (has_revoke && (!is_deadline(f->revoke_at_ms) || f->revoke_record == 0 ||
-                       f->revoke_record > b->c->audit_number)) {
+                       f->revoke_record >= LIMIT_NUMBER ||
+                       (current(b)->tenant == 0 && f->revoke_record > b->c->own.audit_number))) {
         return "its revocation is out of range";
     }
     bool has_timer = (f->head.flags & GRANT_HAS_TIMER) != 0;

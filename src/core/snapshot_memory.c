@@ -67,7 +67,24 @@ const char *build_request(struct builder *b, const struct request *fields, struc
     return NULL;
 }
 
-static const char *build_done(struct builder *b, struct reader *r, enum done_kind where)
+/* Sets the share of the tenant of a remembered object. Since version 6 the objects of a type are in
+ * the order of their tenants. NULL, or what is wrong. */
+static const char *find_memory(struct builder *b, enum record_type type, uint32_t tenant,
+                               struct tenant **out)
+{
+    struct core *c = b->c;
+    if (c->version >= TENANT_VERSION && type == b->memory && tenant < b->tenant) {
+        return "its tenant is out of order";
+    }
+    b->memory = type;
+    b->tenant = tenant;
+    tenant_charge(c, tenant);
+    *out = tenant_memory(c, tenant);
+    return NULL;
+}
+
+static const char *build_done(struct builder *b, struct reader *r, enum record_type type,
+                              enum done_kind where)
 {
     struct core *c = b->c;
     struct request fields = {.state = REQUEST_DONE};
@@ -85,38 +102,42 @@ static const char *build_done(struct builder *b, struct reader *r, enum done_kin
     if (where != DONE_OF_CLIENTS && request_kind((enum command_type)fields.type, id) != where) {
         return "it is of another kind";
     }
-    const struct recent *memory = &c->done_requests[where];
+    struct tenant *t = NULL;
+    const char *wrong = find_memory(b, type, fields.tenant, &t);
+    if (wrong != NULL) {
+        return wrong;
+    }
+    const struct recent *memory = &t->done_requests[where];
     uint32_t count = recent_count(memory);
+    if (count == memory->limit) {
+        return "there are too many";
+    }
     uint64_t before_ms = count == 0 ? 0 : request_at(c, recent_at(memory, count - 1))->done_ms;
     if (fields.done_ms < before_ms || !is_past(b, fields.done_ms)) {
         return "it was done out of order";
     }
     ref obj = 0;
-    const char *wrong = check_answer(&fields);
+    wrong = check_answer(&fields);
     wrong = wrong != NULL ? wrong : build_request(b, &fields, scope, id, &obj);
     if (wrong == NULL) {
-        request_remember(c, where, obj);
+        request_remember(c, t, where, obj);
     }
     return wrong;
 }
 
 const char *build_done_request(struct builder *b, struct reader *r)
 {
-    return b->counts[RECORD_REQUEST] > LIMIT_REQUESTS ? "there are more than 65,536"
-                                                      : build_done(b, r, DONE_OF_CLIENTS);
+    return build_done(b, r, RECORD_REQUEST, DONE_OF_CLIENTS);
 }
 
 const char *build_drawn_request(struct builder *b, struct reader *r)
 {
-    return b->counts[RECORD_DRAWN_REQUEST] > LIMIT_DRAWN_REQUESTS ? "there are more than 65,536"
-                                                                  : build_done(b, r, DONE_DRAWN);
+    return build_done(b, r, RECORD_DRAWN_REQUEST, DONE_DRAWN);
 }
 
 const char *build_operator_request(struct builder *b, struct reader *r)
 {
-    return b->counts[RECORD_OPERATOR_REQUEST] > LIMIT_OPERATOR_REQUESTS
-               ? "there are more than 16,384"
-               : build_done(b, r, DONE_OF_OPERATORS);
+    return build_done(b, r, RECORD_OPERATOR_REQUEST, DONE_OF_OPERATORS);
 }
 
 const char *build_ended_grant(struct builder *b, struct reader *r)
@@ -129,13 +150,18 @@ const char *build_ended_grant(struct builder *b, struct reader *r)
     if (!reader_done(r) || how == ENDED_NOT || how >= ENDED_COUNT || id_is_zero(lease)) {
         return undecodable;
     }
-    if (b->counts[RECORD_ENDED_GRANT] > LIMIT_ENDED) {
+    struct tenant *t = NULL;
+    const char *wrong = find_memory(b, RECORD_ENDED_GRANT, tenant, &t);
+    if (wrong != NULL) {
+        return wrong;
+    }
+    if (recent_count(&t->ended_grants) == LIMIT_ENDED) {
         return "there are more than 65,536";
     }
     if (token == 0 || token > c->counter << 10) {
         return "its token is above the counter";
     }
-    if (history_by_token(c, token) != NULL || history_by_lease(c, lease) != NULL) {
+    if (history_by_token(c, tenant, token) != NULL || history_by_lease(c, tenant, lease) != NULL) {
         return "its token or lease id comes twice";
     }
     history_add_grant(c, tenant, token, lease, (enum ended)how);
@@ -151,10 +177,18 @@ const char *build_ended_session(struct builder *b, struct reader *r)
     if (!reader_done(r) || how == ENDED_NOT || how >= ENDED_COUNT || id_is_zero(id)) {
         return undecodable;
     }
-    if (b->counts[RECORD_ENDED_SESSION] > LIMIT_ENDED) {
+    struct tenant *t = NULL;
+    const char *wrong = find_memory(b, RECORD_ENDED_SESSION, tenant, &t);
+    if (wrong != NULL) {
+        return wrong;
+    }
+    if (t->ended_session_count == LIMIT_ENDED) {
         return "there are more than 65,536";
     }
-    if (history_session(c, id) != ENDED_NOT || session_find(c, id) != 0) {
+    ref live = session_find(c, id);
+    bool is_live =
+        live != 0 && (c->version < TENANT_VERSION || session_at(c, live)->tenant == tenant);
+    if (history_session(c, tenant, id) != ENDED_NOT || is_live) {
         return "its id comes twice";
     }
     history_add_session(c, tenant, id, (enum ended)how);
@@ -171,13 +205,18 @@ const char *build_fence(struct builder *b, struct reader *r)
     if (!reader_done(r)) {
         return undecodable;
     }
-    if (b->counts[RECORD_FENCE] > LIMIT_FENCE_MARKS) {
+    struct tenant *t = NULL;
+    const char *wrong = find_memory(b, RECORD_FENCE, tenant, &t);
+    if (wrong != NULL) {
+        return wrong;
+    }
+    if (t->fence_count == LIMIT_FENCE_MARKS) {
         return "there are more than 65,536";
     }
     if (!text_is_name(name) || slot >= LIMIT_HOLDERS) {
         return "its resource is not valid";
     }
-    if (token == 0 || token >= LIMIT_NUMBER || token < c->fence_floor) {
+    if (token == 0 || token >= LIMIT_NUMBER || token < t->fence_floor) {
         return "its token is out of range";
     }
     if (fence_find(c, tenant, name, slot) != NULL) {
@@ -187,15 +226,22 @@ const char *build_fence(struct builder *b, struct reader *r)
     return NULL;
 }
 
-static const char *check_audit(const struct builder *b, const struct audit_fields *f, bool is_note,
-                               uint8_t action)
+/* The upgrade to version 6 leaves gaps. */
+static bool is_next_number(const struct core *c, const struct tenant *t, uint64_t number)
+{
+    uint64_t last = t->audit == 0 ? 0 : audit_record_at(c, t->audit)->number;
+    bool has_gap = t->audit != 0 && number != last + 1 && c->version < TENANT_VERSION;
+    return number > last && number < LIMIT_NUMBER && !has_gap;
+}
+
+static const char *check_audit(const struct builder *b, const struct tenant *t,
+                               const struct audit_fields *f, bool is_note, uint8_t action)
 {
     const struct core *c = b->c;
-    if (f->number == 0 || f->number > c->audit_number ||
-        (c->audit_ring != 0 && f->number != audit_record_at(c, c->audit_ring)->number + 1)) {
+    if (!is_next_number(c, t, f->number)) {
         return "its number is out of order";
     }
-    if (b->counts[RECORD_AUDIT] > LIMIT_AUDIT) {
+    if (t->audit_count == LIMIT_AUDIT) {
         return "there are more than 10,000";
     }
     if (f->index > c->index || f->wall_ms >= LIMIT_NUMBER || action >= AUDIT_COUNT ||
@@ -223,7 +269,9 @@ const char *build_audit(struct builder *b, struct reader *r)
     if (!reader_done(r)) {
         return undecodable;
     }
-    const char *wrong = check_audit(b, &f, is_note, action);
+    struct tenant *t = NULL;
+    const char *wrong = find_memory(b, RECORD_AUDIT, f.tenant, &t);
+    wrong = wrong != NULL ? wrong : check_audit(b, t, &f, is_note, action);
     if (wrong != NULL) {
         return wrong;
     }
@@ -240,7 +288,7 @@ const char *build_audit(struct builder *b, struct reader *r)
     a->slot = f.slot;
     a->mark_before = f.mark_before;
     a->mark_after = f.mark_after;
-    audit_append(c, obj);
+    audit_append(c, t, obj);
     return NULL;
 }
 
@@ -255,7 +303,12 @@ const char *build_counter(struct builder *b, struct reader *r)
     if (!reader_done(r)) {
         return undecodable;
     }
-    if (b->counts[RECORD_COUNTER] > LIMIT_COUNTERS) {
+    struct tenant *t = NULL;
+    const char *wrong = find_memory(b, RECORD_COUNTER, tenant, &t);
+    if (wrong != NULL) {
+        return wrong;
+    }
+    if (t->counter_count == LIMIT_COUNTERS) {
         return "there are more than 10,000";
     }
     if (!text_is_name(name)) {
@@ -293,7 +346,12 @@ const char *build_transact(struct builder *b, struct reader *r)
     if (!reader_done(r) || id_is_zero(t.id)) {
         return undecodable;
     }
-    if (b->counts[RECORD_TRANSACT] > LIMIT_TRANSACTS) {
+    struct tenant *share = NULL;
+    const char *wrong = find_memory(b, RECORD_TRANSACT, t.tenant, &share);
+    if (wrong != NULL) {
+        return wrong;
+    }
+    if (recent_count(&share->transacts) == LIMIT_TRANSACTS) {
         return "there are more than 65,536";
     }
     bool is_refused = t.outcome == OUTCOME_REFUSED;
@@ -305,9 +363,39 @@ const char *build_transact(struct builder *b, struct reader *r)
     if (t.token > b->c->counter << 10 || t.deadline_ms >= SNAPSHOT_DEADLINE_END) {
         return "a number of its answer is out of range";
     }
-    if (transact_find(b->c, t.id) != NULL) {
+    if (transact_find(b->c, t.tenant, t.id) != NULL) {
         return "its id comes twice";
     }
     transact_add(b->c, &t);
     return NULL;
+}
+
+const char *build_tenant(struct builder *b, struct reader *r)
+{
+    struct core *c = b->c;
+    uint32_t number = read_u32(r);
+    uint64_t audit_number = read_u64(r);
+    uint64_t fence_floor = read_u64(r);
+    uint64_t fence_rejections = read_u64(r);
+    if (!reader_done(r)) {
+        return undecodable;
+    }
+    if (number == 0 || (b->memory == RECORD_TENANT && number <= b->tenant)) {
+        return "its number is out of order";
+    }
+    if (audit_number >= LIMIT_NUMBER || fence_rejections >= LIMIT_NUMBER ||
+        fence_floor < c->fence_base || fence_floor > fence_issued_bound(c)) {
+        return "a number is out of range";
+    }
+    if (audit_number == 0 && fence_floor == c->fence_base && fence_rejections == 0) {
+        return "it says nothing";
+    }
+    struct tenant *t = NULL;
+    const char *wrong = find_memory(b, RECORD_TENANT, number, &t);
+    if (wrong == NULL) {
+        t->audit_number = audit_number;
+        t->fence_floor = fence_floor;
+        t->fence_rejections = fence_rejections;
+    }
+    return wrong;
 }

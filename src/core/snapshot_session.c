@@ -63,6 +63,7 @@ const char *build_session(struct builder *b, struct reader *r)
         return wrong;
     }
     bool is_private = (f.flags & SESSION_IS_PRIVATE) != 0;
+    tenant_charge(c, f.tenant);
     b->session = session_new(c, f.tenant, f.id, f.client, is_private, f.ttl_ms);
     current(b)->life_ms = f.life_ms;
     timer_set(c, b->session, f.timer_ms);

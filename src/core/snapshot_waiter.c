@@ -75,6 +75,7 @@ static ref new_waiter(struct builder *b, const struct waiter_record *f)
     }
     RING_APPEND(c, &current(b)->waits, obj, waiter, in_session);
     c->waiters++;
+    tenant_get(c, current(b)->tenant)->usage.waiters++;
     timer_set(c, obj, f->timer_ms);
     keyed_add(&b->waiters, f->ticket, obj);
     return obj;

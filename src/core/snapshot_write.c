@@ -3,11 +3,11 @@
  *
  * It writes exactly what a later output depends on. By object of core/state.h:
  *
- *   core        The replicated scalars. Reading counts grants, waiters and audit_count again and
- *               fills audit_at. ordinal, the steps and prune_left belong to an entry or to this
+ *   core        The replicated scalars. Reading counts grants and waiters again. ordinal, the steps and prune_left belong to an entry or to this
  *               process; alive and cycle are scratch.
- *   tables      Derived; the order of chains affects no output. done_requests, ended_grants and
- *               transacts are written in the order of insertion.
+ *   tables      Derived; the order of chains affects no output.
+ *   tenant      Its memories, in the order of insertion, and the numbers that do not follow from
+ *               them. Its usage follows from the objects.
  *   timers      The deadline in the heap of a session, grant or waiter: it may be early, and such
  *               visits count against the sweep's bounds. A delayed name is always in the heap at
  *               the end of its delay, the waiters of a gone node at `until_ms`.
@@ -119,9 +119,9 @@ static void put_state(struct out *o)
     write_u64(&w, c->ticket);
     write_u64(&w, c->attachment);
     write_u64(&w, c->node_waiters_number);
-    write_u64(&w, c->audit_number);
-    write_u64(&w, c->fence_floor);
-    write_u64(&w, c->fence_rejections);
+    write_u64(&w, c->own.audit_number);
+    write_u64(&w, c->own.fence_floor);
+    write_u64(&w, c->own.fence_rejections);
     if (snapshot_format_of(c->version) > 1) {
         write_u64(&w, c->counter_change);
     }
@@ -129,6 +129,9 @@ static void put_state(struct out *o)
     write_u8(&w, snapshot_magnitude(table_count(&c->sessions)));
     write_u8(&w, snapshot_magnitude(table_count(&c->locks)));
     write_u8(&w, snapshot_magnitude(table_count(&c->leases)));
+    if (c->version >= TENANT_VERSION) {
+        write_u64(&w, c->fence_base);
+    }
     record_end(o, &w);
 }
 
@@ -203,10 +206,11 @@ static struct tie tie_of(const struct core *c, ref request)
                         .digest = r->digest};
 }
 
-static void put_done_requests(struct out *o, enum record_type type, enum done_kind where)
+static void put_done_requests(struct out *o, const struct tenant *t, enum record_type type,
+                              enum done_kind where)
 {
     const struct core *c = o->c;
-    const struct recent *memory = &c->done_requests[where];
+    const struct recent *memory = &t->done_requests[where];
     for (uint32_t i = 0; i < recent_count(memory); i++) {
         const struct request *r = request_at(c, recent_at(memory, i));
         struct writer w = record_begin(o, type);
@@ -415,11 +419,11 @@ static void put_delayed_and_woken(struct out *o)
     }
 }
 
-static void put_ended(struct out *o)
+static void put_ended_grants(struct out *o, const struct tenant *t)
 {
     const struct core *c = o->c;
-    for (uint32_t i = 0; i < recent_count(&c->ended_grants); i++) {
-        const struct ended_grant *e = ended_grant_at(c, recent_at(&c->ended_grants, i));
+    for (uint32_t i = 0; i < recent_count(&t->ended_grants); i++) {
+        const struct ended_grant *e = ended_grant_at(c, recent_at(&t->ended_grants, i));
         struct writer w = record_begin(o, RECORD_ENDED_GRANT);
         write_u64(&w, e->tenant);
         write_u8(&w, e->how);
@@ -427,7 +431,12 @@ static void put_ended(struct out *o)
         write_id(&w, e->lease);
         record_end(o, &w);
     }
-    RING_EACH(c, obj, c->ended_sessions_ring, ended_session, ring)
+}
+
+static void put_ended_sessions(struct out *o, const struct tenant *t)
+{
+    const struct core *c = o->c;
+    RING_EACH(c, obj, t->ended_sessions, ended_session, ring)
     {
         const struct ended_session *e = ended_session_at(c, obj);
         struct writer w = record_begin(o, RECORD_ENDED_SESSION);
@@ -438,10 +447,10 @@ static void put_ended(struct out *o)
     }
 }
 
-static void put_fences_and_audit(struct out *o)
+static void put_fences(struct out *o, const struct tenant *t)
 {
     const struct core *c = o->c;
-    RING_EACH(c, obj, c->fence_ring, fence_mark, ring)
+    RING_EACH(c, obj, t->fence_marks, fence_mark, ring)
     {
         const struct fence_mark *f = fence_mark_at(c, obj);
         struct writer w = record_begin(o, RECORD_FENCE);
@@ -451,7 +460,12 @@ static void put_fences_and_audit(struct out *o)
         write_u64(&w, f->token);
         record_end(o, &w);
     }
-    RING_EACH(c, obj, c->audit_ring, audit_record, ring)
+}
+
+static void put_audit(struct out *o, const struct tenant *t)
+{
+    const struct core *c = o->c;
+    RING_EACH(c, obj, t->audit, audit_record, ring)
     {
         const struct audit_record *a = audit_record_at(c, obj);
         struct audit_fields f = {
@@ -475,10 +489,10 @@ static void put_fences_and_audit(struct out *o)
     }
 }
 
-static void put_counters_and_transacts(struct out *o)
+static void put_counters(struct out *o, const struct tenant *t)
 {
     const struct core *c = o->c;
-    RING_EACH(c, obj, c->counter_ring, counter, ring)
+    RING_EACH(c, obj, t->counters, counter, ring)
     {
         const struct counter *n = counter_at(c, obj);
         struct writer w = record_begin(o, RECORD_COUNTER);
@@ -491,18 +505,69 @@ static void put_counters_and_transacts(struct out *o)
         }
         record_end(o, &w);
     }
-    for (uint32_t i = 0; i < recent_count(&c->transacts); i++) {
-        const struct done_transact *t = done_transact_at(c, recent_at(&c->transacts, i));
+}
+
+static void put_transacts(struct out *o, const struct tenant *t)
+{
+    const struct core *c = o->c;
+    for (uint32_t i = 0; i < recent_count(&t->transacts); i++) {
+        const struct done_transact *d = done_transact_at(c, recent_at(&t->transacts, i));
         struct writer w = record_begin(o, RECORD_TRANSACT);
-        write_u64(&w, t->tenant);
-        write_id(&w, t->id);
-        write_fixed64(&w, t->digest);
-        write_u8(&w, t->outcome);
-        write_u8(&w, t->reason);
-        write_u64(&w, t->count);
-        write_u64(&w, t->token);
-        write_u64(&w, t->deadline_ms);
+        write_u64(&w, d->tenant);
+        write_id(&w, d->id);
+        write_fixed64(&w, d->digest);
+        write_u8(&w, d->outcome);
+        write_u8(&w, d->reason);
+        write_u64(&w, d->count);
+        write_u64(&w, d->token);
+        write_u64(&w, d->deadline_ms);
         record_end(o, &w);
+    }
+}
+
+static void put_requests(struct out *o, const struct tenant *t)
+{
+    put_done_requests(o, t, RECORD_REQUEST, DONE_OF_CLIENTS);
+}
+
+static void put_drawn_requests(struct out *o, const struct tenant *t)
+{
+    put_done_requests(o, t, RECORD_DRAWN_REQUEST, DONE_DRAWN);
+}
+
+static void put_operator_requests(struct out *o, const struct tenant *t)
+{
+    put_done_requests(o, t, RECORD_OPERATOR_REQUEST, DONE_OF_OPERATORS);
+}
+
+/* The numbers of a tenant other than 0, if they differ from those of a new one. */
+static void put_tenant(struct out *o, const struct tenant *t)
+{
+    if (t->number == 0 || o->c->version < TENANT_VERSION ||
+        (t->audit_number == 0 && t->fence_floor == o->c->fence_base && t->fence_rejections == 0)) {
+        return;
+    }
+    struct writer w = record_begin(o, RECORD_TENANT);
+    write_u64(&w, t->number);
+    write_u64(&w, t->audit_number);
+    write_u64(&w, t->fence_floor);
+    write_u64(&w, t->fence_rejections);
+    record_end(o, &w);
+}
+
+/* What is remembered: by type, then by tenant. */
+static void put_memories(struct out *o)
+{
+    static void (*const puts[])(struct out *, const struct tenant *) = {
+        put_requests,  put_ended_grants,   put_ended_sessions,
+        put_fences,    put_audit,          put_counters,
+        put_transacts, put_drawn_requests, put_operator_requests,
+        put_tenant};
+    for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]); i++) {
+        TENANT_EACH(o->c, t)
+        {
+            puts[i](o, t);
+        }
     }
 }
 
@@ -522,12 +587,7 @@ bool snapshot_write(const struct core *core, snapshot_sink_fn sink, void *ctx)
     put_sessions(&o);
     put_revisits(&o);
     put_delayed_and_woken(&o);
-    put_done_requests(&o, RECORD_REQUEST, DONE_OF_CLIENTS);
-    put_ended(&o);
-    put_fences_and_audit(&o);
-    put_counters_and_transacts(&o);
-    put_done_requests(&o, RECORD_DRAWN_REQUEST, DONE_DRAWN);
-    put_done_requests(&o, RECORD_OPERATOR_REQUEST, DONE_OF_OPERATORS);
+    put_memories(&o);
     uint64_t before = o.records;
     uint8_t end = snapshot_end_of(snapshot_format_of(core->version));
     struct writer w = record_begin(&o, (enum record_type)end);

@@ -14,6 +14,7 @@
 #include "core/key.h"
 #include "core/objects.h"
 #include "core/ring.h"
+#include "core/tenant.h"
 
 struct core {
     const struct memory *memory;
@@ -30,9 +31,7 @@ struct core {
     uint64_t ticket;     /* of the last waiter */
     uint64_t attachment; /* last number given to a connection of a waiter or a session */
     uint64_t node_waiters_number;
-    uint64_t audit_number;
-    uint64_t fence_floor;
-    uint64_t fence_rejections;
+    uint64_t fence_base;     /* floor of a new tenant: the common one before version 6 (S14.3) */
     uint64_t counter_change; /* last change of any counter (S13.5) */
     uint32_t version;
     bool backlog; /* the last sweep left something due */
@@ -45,35 +44,30 @@ struct core {
     struct pool pool;
     struct table locks;
     struct table sessions;
-    struct table leases;                     /* grants and waiters of real sessions */
-    struct table tokens;                     /* details */
-    struct table requests;                   /* by id, waiting or holding */
-    struct recent done_requests[DONE_KINDS]; /* by id, done */
-    struct recent ended_grants;              /* by ENDED_BY_* */
+    struct table leases;   /* grants and waiters of real sessions */
+    struct table tokens;   /* details */
+    struct table requests; /* by id, waiting or holding */
     struct table ended_sessions;
     struct table fences;
     struct table counters;
-    struct recent transacts;
+    struct table tenants; /* other than 0 */
     struct heap timers;
-    struct heap fence_heap;
+    struct tenant own; /* tenant 0 */
 
     /* Rings (core/ring.h). */
     ref all_sessions;
     ref all_node_waiters;
-    ref delayed;  /* lock_extra, in the order the delays began */
-    ref woken;    /* lock_extra, in the order of waking */
-    ref revisits; /* node_waiters: detached, not yet walked */
-    ref ended_sessions_ring;
-    ref fence_ring;
-    ref counter_ring;
-    ref audit_ring;
-    ref *audit_at; /* LIMIT_AUDIT records by number */
+    ref delayed;     /* lock_extra, in the order the delays began */
+    ref woken;       /* lock_extra, in the order of waking */
+    ref revisits;    /* node_waiters: detached, not yet walked */
+    ref all_tenants; /* other than 0 */
 
     uint64_t grants;
     uint64_t waiters;
-    uint32_t audit_count;
-    uint32_t strays;           /* of another kind in DONE_OF_CLIENTS (before version 4) */
-    uint64_t remembered_bytes; /* done requests, audit records, fence marks; see core_bytes */
+    uint64_t remembered_bytes; /* of the pool, in the memories of tenants; see core_bytes */
+    uint64_t shared_bytes;     /* of the pool, of no tenant: node_waiters */
+    uint64_t charged_bytes;    /* core_live at the last tenant_charge */
+    uint32_t charged;          /* the tenant that owns the difference */
 
     /* Not replicated: scratch of the current entry or command. */
     uint32_t ordinal;
@@ -135,6 +129,51 @@ CORE_ACCESS(done_transact)
 static inline void core_step(struct core *c, uint32_t steps)
 {
     c->steps += steps;
+}
+
+/* ---- tenant.c ---- */
+
+/* The share of this tenant, which may be an empty one. */
+static inline const struct tenant *tenant_look(const struct core *c, uint32_t number)
+{
+    return number == 0 ? &c->own : tenant_look_other(c, number);
+}
+
+static inline struct tenant *tenant_get(struct core *c, uint32_t number)
+{
+    return number == 0 ? &c->own : tenant_get_other(c, number);
+}
+
+/* The same for what is remembered. */
+static inline const struct tenant *tenant_memory_look(const struct core *c, uint32_t number)
+{
+    return tenant_look(c, c->version < TENANT_VERSION ? 0 : number);
+}
+
+static inline struct tenant *tenant_memory(struct core *c, uint32_t number)
+{
+    return tenant_get(c, c->version < TENANT_VERSION ? 0 : number);
+}
+
+/* The share that has the tenant's audit records. A core next to a replicated one has them together:
+ * it only passes them on as notes (S10). */
+static inline uint32_t tenant_of_audit(const struct core *c, uint32_t number)
+{
+    return c->version < TENANT_VERSION || c->token_end != 0 ? 0 : number;
+}
+
+/* Bytes of the pool that belong to tenants and are not remembered. */
+static inline uint64_t core_live(const struct core *c)
+{
+    return pool_bytes_used(&c->pool) - c->remembered_bytes - c->shared_bytes;
+}
+
+/* What is taken from the pool and returned to it from now on belongs to this tenant. */
+static inline void tenant_charge(struct core *c, uint32_t number)
+{
+    if (c->charged != number) {
+        tenant_charge_other(c, number);
+    }
 }
 
 /* ---- mirror.c ---- */
@@ -333,8 +372,8 @@ void request_done(struct core *c, ref request, const struct result *answer);
 enum done_kind request_kind(enum command_type type, struct slice id);
 /* The memory of this kind in the state's version; it is searched first. */
 enum done_kind request_place(const struct core *c, enum done_kind kind);
-/* Adds a done request by id to the memory `where`. */
-void request_remember(struct core *c, enum done_kind where, ref request);
+/* Adds a done request by id to the memory `where` of its tenant. */
+void request_remember(struct core *c, struct tenant *t, enum done_kind where, ref request);
 /* Removes every trace of it; for a grant taken back. */
 void request_forget(struct core *c, ref request, ref session);
 void request_replay(const struct core *c, ref request, struct result *out);
@@ -354,10 +393,13 @@ size_t request_size(const struct request *r);
 void history_add_grant(struct core *c, uint32_t tenant, uint64_t token, struct id lease,
                        enum ended how);
 void history_add_session(struct core *c, uint32_t tenant, struct id id, enum ended how);
-const struct ended_grant *history_by_token(const struct core *c, uint64_t token);
-const struct ended_grant *history_by_lease(const struct core *c, struct id lease);
-enum ended history_session(const struct core *c, struct id id);
-/* Does not reveal the ends of other tenants' sessions (S4.4). */
+/* Adds it to the memory of its tenant; drops the oldest. */
+void history_remember(struct core *c, ref ended_grant);
+/* In the tenant's memory; before version 6 it may be the grant of another one. */
+const struct ended_grant *history_by_token(const struct core *c, uint32_t tenant, uint64_t token);
+const struct ended_grant *history_by_lease(const struct core *c, uint32_t tenant, struct id lease);
+enum ended history_session(const struct core *c, uint32_t tenant, struct id id);
+/* Does not reveal the ends of other tenants' sessions (S4.4), in any version. */
 enum ended history_session_of(const struct core *c, uint32_t tenant, struct id id);
 
 /* ---- operator.c ---- */
@@ -376,9 +418,11 @@ ref audit_record_new(struct core *c, const struct slice text[AUDIT_TEXTS]);
 uint64_t audit_add(struct core *c, const struct audit_entry *entry); /* returns the number */
 /* The trace of the first holder, copied to `bytes`. */
 struct slice audit_trace(const struct core *c, ref lock, uint8_t bytes[LIMIT_TRACE]);
-void audit_append(struct core *c, ref record); /* numbers it; drops the oldest */
+/* Adds a numbered record; drops the oldest. */
+void audit_append(struct core *c, struct tenant *t, ref record);
+struct audit_record *audit_newest(struct core *c, uint32_t tenant);
 size_t audit_size(const struct audit_record *a);
-const struct audit_record *audit_find(const struct core *c, uint64_t number);
+const struct audit_record *audit_find(const struct core *c, uint32_t tenant, uint64_t number);
 struct slice audit_text(const struct audit_record *a, enum audit_text which);
 const char *audit_action_name(enum audit_action action);
 
@@ -386,6 +430,7 @@ const char *audit_action_name(enum audit_action action);
 size_t fence_mark_size(const struct fence_mark *f);
 void apply_fence_check(struct core *c, const struct command *cmd, struct result *out);
 void apply_fence_reset(struct core *c, const struct command *cmd, struct result *out);
+uint64_t fence_floor(const struct core *c, uint32_t tenant);
 /* When the version rises: lowers a floor above all issued tokens to the highest possible one. */
 void fence_upgrade(struct core *c);
 /* Neither tier can have issued a higher token. */
@@ -403,6 +448,7 @@ void sweep(struct core *c);
 /* ---- invariants.c, snapshot_read.c: objects with a tail ---- */
 size_t session_size(const struct session *s);
 size_t lock_size(const struct lock *l);
+size_t lock_slots_size(uint32_t limit); /* of the bits of a semaphore */
 size_t grant_size(const struct grant *g);
 size_t waiter_size(const struct waiter *w);
 

@@ -96,10 +96,11 @@ static bool can_take(struct core *c, ref lock, struct needs *needs, struct resul
     return reason == REASON_NONE;
 }
 
-static bool is_lease_used(const struct core *c, struct id lease)
+static bool is_lease_used(const struct core *c, uint32_t tenant, struct id lease)
 {
     return session_find(c, lease) != 0 || lease_find(c, lease) != 0 ||
-           history_by_lease(c, lease) != NULL || history_session(c, lease) != ENDED_NOT;
+           history_by_lease(c, tenant, lease) != NULL ||
+           history_session(c, tenant, lease) != ENDED_NOT;
 }
 
 static bool can_put(struct core *c, const struct command *cmd, const struct effect *e,
@@ -129,7 +130,7 @@ static bool can_put(struct core *c, const struct command *cmd, const struct effe
     if (!can_take(c, lock, needs, out)) {
         return false;
     }
-    if (is_lease_used(c, e->lease)) {
+    if (is_lease_used(c, cmd->tenant, e->lease)) {
         out->error = HF_REQUEST_ID_REUSED;
         return false;
     }
@@ -230,7 +231,9 @@ static bool can_do_all(struct core *c, const struct command *cmd, struct result 
     hf_assert(needs.sessions <= LIMIT_EFFECTS);
     if (needs.sessions > 0 && table_count(&c->sessions) + needs.sessions > LIMIT_SESSIONS) {
         out->error = HF_TOO_MANY_SESSIONS;
-    } else if (needs.counters > 0 && table_count(&c->counters) + needs.counters > LIMIT_COUNTERS) {
+    } else if (needs.counters > 0 &&
+               tenant_memory_look(c, cmd->tenant)->counter_count + needs.counters >
+                   LIMIT_COUNTERS) {
         out->error = HF_TOO_MANY_COUNTERS;
     }
     return out->error == HF_OK;
@@ -390,9 +393,10 @@ static void do_all(struct core *c, const struct command *cmd, struct result *out
 /* Exactly once, in a memory of its own: in that of request ids (S8.3), script traffic would
  * displace those ids within seconds. */
 
-const struct done_transact *transact_find(const struct core *c, struct id id)
+const struct done_transact *transact_find(const struct core *c, uint32_t tenant, struct id id)
 {
-    struct recent_walk w = recent_find(&c->transacts, 0, hash_id(c, id));
+    const struct recent *memory = &tenant_memory_look(c, tenant)->transacts;
+    struct recent_walk w = recent_find(memory, 0, hash_id(c, id));
     while (recent_next(&w)) {
         const struct done_transact *t = done_transact_at(c, w.who);
         if (id_equal(t->id, id)) {
@@ -408,14 +412,23 @@ void transact_add(struct core *c, const struct done_transact *done)
     ref obj = 0;
     struct done_transact *t = pool_alloc(&c->pool, sizeof(*t), &obj);
     *t = *done;
+    c->remembered_bytes += sizeof(*t);
+    transact_remember(c, obj);
+    core_step(c, 1);
+}
+
+void transact_remember(struct core *c, ref obj)
+{
+    const struct done_transact *t = done_transact_at(c, obj);
+    struct recent *memory = &tenant_memory(c, t->tenant)->transacts;
     uint32_t hash = hash_id(c, t->id);
-    ref forgotten = recent_add(&c->transacts, obj, &hash);
+    ref forgotten = recent_add(memory, obj, &hash);
     if (forgotten != 0) {
+        c->remembered_bytes -= sizeof(*t);
         pool_free(&c->pool, forgotten, sizeof(*t));
         /* As in history.c. */
-        __builtin_prefetch(pool_at(&c->pool, recent_at(&c->transacts, 0)), 1);
+        __builtin_prefetch(pool_at(&c->pool, recent_at(memory, 0)), 1);
     }
-    core_step(c, 1);
 }
 
 static void replay(const struct command *cmd, const struct done_transact *t, struct result *out)
@@ -436,7 +449,7 @@ static void replay(const struct command *cmd, const struct done_transact *t, str
 void apply_transact(struct core *c, const struct command *cmd, struct result *out)
 {
     hf_assert(cmd->type == COMMAND_TRANSACT);
-    const struct done_transact *known = transact_find(c, cmd->transact.id);
+    const struct done_transact *known = transact_find(c, cmd->tenant, cmd->transact.id);
     if (known != NULL) {
         replay(cmd, known, out);
         return;

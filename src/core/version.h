@@ -12,13 +12,14 @@
  *      done are remembered in three memories (S8.3); counters may have a TTL (S13.5); the node of
  *      a stream is recorded (S4.6)
  *   5  heads of snapshot records have a byte for the mode and a number for the flags; an acquire may
- *      have a trace (S4.4) */
+ *      have a trace (S4.4)
+ *   6  each tenant has its own memories (S14.3) */
 #ifndef HOLDFAST_CORE_VERSION_H
 #define HOLDFAST_CORE_VERSION_H
 
 #include <stdint.h>
 
-#define CORE_VERSION 5
+#define CORE_VERSION 6
 
 /* The first byte of a record is its format: the version that its list of fields is taken from. The
  * versions up to 4 have one list, format 1. */

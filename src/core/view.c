@@ -243,15 +243,17 @@ bool view_session(const struct core *c, struct id id, struct session_view *out)
     return true;
 }
 
-uint64_t view_audit(const struct core *c, uint64_t from, uint32_t max, view_audit_fn on_record,
-                    void *ctx)
+uint64_t view_audit(const struct core *c, uint32_t tenant, uint64_t from, uint32_t max,
+                    view_audit_fn on_record, void *ctx)
 {
     uint64_t next = from;
+    const struct tenant *t = tenant_look(c, tenant_of_audit(c, tenant));
     hf_assert(on_record != NULL);
-    RING_EACH(c, obj, c->audit_ring, audit_record, ring)
+    RING_EACH(c, obj, t->audit, audit_record, ring)
     {
         const struct audit_record *a = audit_record_at(c, obj);
-        if (a->number < from) {
+        /* Before version 6 the trail is common. */
+        if (a->number < from || (a->tenant != tenant && c->token_end == 0)) {
             continue;
         }
         if (max-- == 0) {
@@ -286,10 +288,10 @@ bool view_has_lease(const struct core *c, struct id lease, bool *is_grant)
     return lease_target(c, lease, is_grant) != 0;
 }
 
-bool view_knows_lease(const struct core *c, struct id lease)
+bool view_knows_lease(const struct core *c, uint32_t tenant, struct id lease)
 {
     bool is_grant = false;
-    return lease_target(c, lease, &is_grant) != 0 || history_by_lease(c, lease) != NULL;
+    return lease_target(c, lease, &is_grant) != 0 || history_by_lease(c, tenant, lease) != NULL;
 }
 
 bool view_fence(const struct core *c, uint32_t tenant, struct slice resource, uint32_t slot,
@@ -297,7 +299,7 @@ bool view_fence(const struct core *c, uint32_t tenant, struct slice resource, ui
 {
     hf_assert(highest != NULL && floor != NULL);
     const struct fence_mark *f = fence_find(c, tenant, resource, slot);
-    *floor = c->fence_floor;
+    *floor = fence_floor(c, tenant);
     if (f != NULL) {
         *highest = f->token;
     }

@@ -160,14 +160,16 @@ uint64_t view_sessions(const struct core *core, uint32_t tenant, uint64_t cursor
                        view_session_fn on_session, void *ctx);
 bool view_session(const struct core *core, struct id id, struct session_view *out);
 
-/* A grant or waiter has this lease id. The second includes ended ones. */
+/* A grant or waiter has this lease id. The second includes ended ones of the tenant. */
 bool view_has_lease(const struct core *core, struct id lease, bool *is_grant);
-bool view_knows_lease(const struct core *core, struct id lease);
+bool view_knows_lease(const struct core *core, uint32_t tenant, struct id lease);
 
-/* Records with number >= from, oldest first, at most `max`; returns the next number. */
+/* Records of the tenant with number >= from, oldest first, at most `max`; returns the next number.
+ * Each tenant has its own numbers (S14.3). A core next to a replicated one has the records of all
+ * tenants under tenant 0. */
 typedef void (*view_audit_fn)(void *ctx, const struct audit_view *record);
-uint64_t view_audit(const struct core *core, uint64_t from, uint32_t max, view_audit_fn on_record,
-                    void *ctx);
+uint64_t view_audit(const struct core *core, uint32_t tenant, uint64_t from, uint32_t max,
+                    view_audit_fn on_record, void *ctx);
 
 /* False: no mark. Always sets `floor` (S11). */
 bool view_fence(const struct core *core, uint32_t tenant, struct slice resource, uint32_t slot,

@@ -90,6 +90,7 @@ ref node_waiters_for(struct core *c, uint32_t node)
     node_waiters->node = node;
     node_waiters->number = ++c->node_waiters_number;
     RING_APPEND(c, &c->all_node_waiters, obj, node_waiters, all);
+    c->shared_bytes += sizeof(*node_waiters);
     return obj;
 }
 
@@ -104,6 +105,7 @@ void node_waiters_drop_if_empty(struct core *c, ref obj)
         timer_set(c, obj, UINT64_MAX);
     }
     RING_REMOVE(c, &c->all_node_waiters, obj, node_waiters, all);
+    c->shared_bytes -= sizeof(*node_waiters);
     pool_free(&c->pool, obj, sizeof(*node_waiters));
 }
 
@@ -211,6 +213,7 @@ ref waiter_new(struct core *c, const struct command_acquire *a, ref session, con
     RING_APPEND(c, &s->waits, obj, waiter, in_session);
     s->entries += count;
     c->waiters++;
+    tenant_get(c, s->tenant)->usage.waiters++;
     ref *link = &w->places;
     for (uint32_t i = 0; i < count; i++) {
         place_add(c, obj, locks[i], link);
@@ -297,6 +300,7 @@ void waiter_remove(struct core *c, ref waiter)
     RING_REMOVE(c, &s->waits, waiter, waiter, in_session);
     s->entries -= w->parts;
     c->waiters--;
+    tenant_get(c, s->tenant)->usage.waiters--;
 }
 
 void waiter_announce(struct core *c, const struct waiter *w, const struct event *about)
@@ -320,6 +324,7 @@ void waiter_end(struct core *c, ref waiter, enum reason reason)
     struct waiter *w = waiter_at(c, waiter);
     struct event e = {.type = EVENT_WAIT_ENDED, .reason = reason};
     hf_assert(reason != REASON_NONE);
+    tenant_charge(c, session_at(c, w->session)->tenant);
     waiter_announce(c, w, &e);
     if (w->request != 0) {
         struct result answer = {.type = COMMAND_ACQUIRE,

@@ -114,6 +114,7 @@ void wake_all(struct core *c)
         ref extra = RING_FIRST(c, c->woken, lock_extra, woken);
         ref lock = lock_extra_at(c, extra)->lock;
         hf_assert(lock_at(c, lock)->extra == extra);
+        tenant_charge(c, lock_at(c, lock)->tenant);
         budget--;
         core_step(c, 1);
         if (!wake_one(c, lock, &budget)) {

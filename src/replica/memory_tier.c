@@ -101,7 +101,7 @@ static void note_if_due(struct memory_tier *t)
 {
     enum { AT_ONCE = 16 };
     if (core_audited(t->core) >= t->noted) {
-        (void)view_audit(t->core, t->noted, AT_ONCE, on_record, t);
+        (void)view_audit(t->core, 0, t->noted, AT_ONCE, on_record, t);
     }
 }
 
@@ -404,7 +404,7 @@ static bool is_ours(const struct memory_tier *t, enum tier requested, const stru
     if (token != 0) {
         return tier_of_token(token) == TIER_EFFICIENCY;
     }
-    return requested == TIER_EFFICIENCY || view_knows_lease(t->core, lease);
+    return requested == TIER_EFFICIENCY || view_knows_lease(t->core, command->tenant, lease);
 }
 
 bool memory_tier_is_for_log(const struct memory_tier *t, enum tier requested,

@@ -469,12 +469,12 @@ static void check_audit(void *ctx, const struct audit_view *record)
     pass->next++;
 }
 
-static bool compare_audit(const struct core *core, struct model *model)
+static bool compare_audit(const struct core *core, struct model *model, uint32_t tenant)
 {
     struct audit_pass pass = {.records = calloc(LIMIT_AUDIT, sizeof(*pass.records))};
     hf_assert(pass.records != NULL);
-    model_view_audit(model, 0, gather_audit, &pass);
-    view_audit(core, 0, UINT32_MAX, check_audit, &pass);
+    model_view_audit(model, tenant, 0, gather_audit, &pass);
+    view_audit(core, tenant, 0, UINT32_MAX, check_audit, &pass);
     bool good = !pass.bad && !differs("audit records", pass.next, pass.count);
     free(pass.records);
     return good;
@@ -505,6 +505,23 @@ static bool compare_counts(const struct core *core, struct model *model)
     return !bad;
 }
 
+static bool compare_usage(const struct core *core, struct model *model)
+{
+    bool bad = false;
+    for (uint32_t tenant = 0; tenant < 2; tenant++) {
+        struct tenant_usage core_usage;
+        struct tenant_usage model_usage;
+        core_tenant_usage(core, tenant, &core_usage);
+        model_tenant_usage(model, tenant, &model_usage);
+        const struct tenant_usage *a = &core_usage;
+        const struct tenant_usage *b = &model_usage;
+        NUMBER(names);
+        NUMBER(sessions);
+        NUMBER(waiters);
+    }
+    return !bad;
+}
+
 bool compare_state(const struct core *core, struct model *model)
 {
     struct pass pass = {.core = core, .model = model};
@@ -517,15 +534,19 @@ bool compare_state(const struct core *core, struct model *model)
     compare_lists(&pass, visible);
     compare_counters(&pass);
     const char *const resources[] = {"db", "db/table", "file"};
-    for (uint32_t i = 0; i < 6; i++) {
+    for (uint32_t i = 0; i < 12; i++) {
+        uint32_t tenant = i / 6;
+        uint32_t slot = i / 3 % 2;
         uint64_t core_mark[2] = {0, 0};
         uint64_t model_mark[2] = {0, 0};
         struct slice resource = slice_of(resources[i % 3]);
-        bool known = view_fence(core, 0, resource, i / 3, &core_mark[0], &core_mark[1]);
-        bool expected = model_view_fence(model, 0, resource, i / 3, &model_mark[0], &model_mark[1]);
+        bool known = view_fence(core, tenant, resource, slot, &core_mark[0], &core_mark[1]);
+        bool expected =
+            model_view_fence(model, tenant, resource, slot, &model_mark[0], &model_mark[1]);
         pass.bad |= differs("fence mark known", known, expected) ||
                     differs("floor", core_mark[1], model_mark[1]) ||
                     (known && differs("fence mark", core_mark[0], model_mark[0]));
     }
-    return !pass.bad && compare_audit(core, model);
+    return !pass.bad && compare_audit(core, model, 0) && compare_audit(core, model, 1) &&
+           compare_usage(core, model);
 }

@@ -7,14 +7,9 @@ struct model *model_new(uint32_t version, core_event_fn on_event, void *event_ct
     m->on_event = on_event;
     m->event_ctx = event_ctx;
     m->version = version;
-    model_memos_open(m);
-    m->ended_grants = model_alloc(LIMIT_ENDED * sizeof(*m->ended_grants));
-    m->ended_lease_prints = model_alloc(LIMIT_ENDED * sizeof(*m->ended_lease_prints));
-    m->ended_sessions = model_alloc(LIMIT_ENDED * sizeof(*m->ended_sessions));
-    m->ended_session_prints = model_alloc(LIMIT_ENDED * sizeof(*m->ended_session_prints));
-    m->transacts = model_alloc(LIMIT_TRANSACTS * sizeof(*m->transacts));
-    m->transact_prints = model_alloc(LIMIT_TRANSACTS * sizeof(*m->transact_prints));
-    m->mark_prints = model_alloc((LIMIT_FENCE_MARKS + 1) * sizeof(*m->mark_prints));
+    for (uint32_t i = 0; i < MODEL_TENANTS; i++) {
+        model_share_open(&m->shares[i]);
+    }
     return m;
 }
 
@@ -71,28 +66,9 @@ static void free_holdings(struct model *m)
 static void free_records(struct model *m)
 {
     free_memos(&m->live_memos);
-    model_memos_close(m);
-    for (size_t i = 0; i < m->audit.count; i++) {
-        struct audit_record *a = m->audit.at[i];
-        for (size_t k = 0; k < MODEL_AUDIT_TEXTS; k++) {
-            owned_free(&a->texts[k]);
-        }
-        free(a);
+    for (uint32_t i = 0; i < MODEL_TENANTS; i++) {
+        model_share_close(&m->shares[i]);
     }
-    for (size_t i = 0; i < m->marks.count; i++) {
-        struct mark *mark = m->marks.at[i];
-        owned_free(&mark->resource);
-        free(mark);
-    }
-    model_list_free(&m->audit);
-    model_list_free(&m->marks);
-    free(m->mark_prints);
-    free(m->ended_grants);
-    free(m->ended_lease_prints);
-    free(m->ended_sessions);
-    free(m->ended_session_prints);
-    free(m->transacts);
-    free(m->transact_prints);
     model_free_counters(m);
 }
 
@@ -140,8 +116,12 @@ static void upgrade(struct model *m, const struct command *c, struct result *out
     if (c->upgrade.version > CORE_VERSION) {
         out->error = HF_VERSION;
     } else if (c->upgrade.version > m->version) {
+        bool had_shares = m->version >= 6;
         m->version = c->upgrade.version;
         model_fence_upgrade(m);
+        if (!had_shares && m->version >= 6) {
+            model_share_upgrade(m);
+        }
         struct event event = model_event(m, EVENT_UPGRADED, 0);
         model_emit(m, &event);
     }
@@ -277,16 +257,19 @@ uint32_t model_version(const struct model *m)
 
 struct model_forgotten model_forgotten(const struct model *m)
 {
-    return (struct model_forgotten){
-        .audit = m->audit_next > LIMIT_AUDIT,
-        .sessions = m->ended_session_count > LIMIT_ENDED,
-        .grants = m->ended_grant_count > LIMIT_ENDED,
-        .requests = m->memos[MEMO_CLIENT].first > 0,
-        .drawn_requests = m->memos[MEMO_DRAWN].first > 0,
-        .operator_requests = m->memos[MEMO_OPERATOR].first > 0,
-        .fences = m->floor > 0,
-        .transacts = m->transact_count > LIMIT_TRANSACTS,
-    };
+    struct model_forgotten out = {false};
+    for (uint32_t i = 0; i < MODEL_TENANTS; i++) {
+        const struct model_share *share = &m->shares[i];
+        out.audit |= share->audit_next > LIMIT_AUDIT;
+        out.sessions |= share->ended_session_count > LIMIT_ENDED;
+        out.grants |= share->ended_grant_count > LIMIT_ENDED;
+        out.requests |= share->memos[MEMO_CLIENT].first > 0;
+        out.drawn_requests |= share->memos[MEMO_DRAWN].first > 0;
+        out.operator_requests |= share->memos[MEMO_OPERATOR].first > 0;
+        out.fences |= share->floor > 0;
+        out.transacts |= share->transact_count > LIMIT_TRANSACTS;
+    }
+    return out;
 }
 
 bool model_has_backlog(const struct model *m)

@@ -61,7 +61,9 @@ bool model_view_holders_and_waiters(struct model *model, uint32_t tenant, struct
 void model_view_locks(struct model *model, view_lock_fn on_lock, void *ctx);
 void model_view_sessions(struct model *model, view_session_fn on_session, void *ctx);
 bool model_view_session(struct model *model, struct id id, struct session_view *out);
-void model_view_audit(struct model *model, uint64_t from, view_audit_fn on_record, void *ctx);
+void model_view_audit(struct model *model, uint32_t tenant, uint64_t from, view_audit_fn on_record,
+                      void *ctx);
+void model_tenant_usage(struct model *model, uint32_t tenant, struct tenant_usage *out);
 bool model_view_fence(struct model *model, uint32_t tenant, struct slice resource, uint32_t slot,
                       uint64_t *highest, uint64_t *floor);
 

@@ -224,7 +224,8 @@ static bool known_lease(struct model *m, const struct command *c, struct result 
     }
     struct id lease = c->acquire.lease;
     if (model_lease_lives(m, lease) || model_find_session(m, lease) != NULL ||
-        model_ended_lease_anywhere(m, lease) || model_ended_session_anywhere(m, lease)) {
+        model_ended_lease_anywhere(m, c->tenant, lease) ||
+        model_ended_session_anywhere(m, c->tenant, lease)) {
         out->error = HF_REQUEST_ID_REUSED;
         return true;
     }

@@ -9,11 +9,25 @@ void model_request_free(struct request *r)
     owned_free(&r->trace);
 }
 
+void model_remember_grant(struct model_share *share, const struct ended_grant *ended)
+{
+    size_t at = share->ended_grant_count++ % LIMIT_ENDED;
+    share->ended_grants[at] = *ended;
+    share->ended_lease_prints[at] = ended->lease.low;
+}
+
+void model_remember_session(struct model_share *share, const struct ended_session *ended)
+{
+    size_t at = share->ended_session_count++ % LIMIT_ENDED;
+    share->ended_sessions[at] = *ended;
+    share->ended_session_prints[at] = ended->id.low;
+}
+
 static void remember_grant(struct model *m, const struct model_grant *g, enum ended ended)
 {
-    size_t at = m->ended_grant_count++ % LIMIT_ENDED;
-    m->ended_grants[at] = (struct ended_grant){g->r.session->tenant, g->token, g->r.lease, ended};
-    m->ended_lease_prints[at] = g->r.lease.low;
+    uint32_t tenant = g->r.session->tenant;
+    model_remember_grant(model_share(m, tenant),
+                         &(struct ended_grant){tenant, g->token, g->r.lease, ended});
 }
 
 static size_t ring_used(uint64_t count, size_t size)
@@ -23,9 +37,10 @@ static size_t ring_used(uint64_t count, size_t size)
 
 const struct ended_grant *model_ended_token(const struct model *m, uint32_t tenant, uint64_t token)
 {
-    size_t used = ring_used(m->ended_grant_count, LIMIT_ENDED);
+    const struct model_share *share = model_share(m, tenant);
+    size_t used = ring_used(share->ended_grant_count, LIMIT_ENDED);
     for (size_t i = 0; i < used; i++) {
-        const struct ended_grant *e = &m->ended_grants[i];
+        const struct ended_grant *e = &share->ended_grants[i];
         if (e->token == token && e->tenant == tenant) {
             return e;
         }
@@ -35,10 +50,11 @@ const struct ended_grant *model_ended_token(const struct model *m, uint32_t tena
 
 const struct ended_grant *model_ended_lease(const struct model *m, uint32_t tenant, struct id lease)
 {
-    size_t used = ring_used(m->ended_grant_count, LIMIT_ENDED);
+    const struct model_share *share = model_share(m, tenant);
+    size_t used = ring_used(share->ended_grant_count, LIMIT_ENDED);
     for (size_t i = 0; i < used; i++) {
-        const struct ended_grant *e = &m->ended_grants[i];
-        if (m->ended_lease_prints[i] == lease.low && id_equal(e->lease, lease) &&
+        const struct ended_grant *e = &share->ended_grants[i];
+        if (share->ended_lease_prints[i] == lease.low && id_equal(e->lease, lease) &&
             e->tenant == tenant) {
             return e;
         }
@@ -49,32 +65,37 @@ const struct ended_grant *model_ended_lease(const struct model *m, uint32_t tena
 const struct ended_session *model_ended_session(const struct model *m, uint32_t tenant,
                                                 struct id id)
 {
-    size_t used = ring_used(m->ended_session_count, LIMIT_ENDED);
+    const struct model_share *share = model_share(m, tenant);
+    size_t used = ring_used(share->ended_session_count, LIMIT_ENDED);
     for (size_t i = 0; i < used; i++) {
-        const struct ended_session *e = &m->ended_sessions[i];
-        if (m->ended_session_prints[i] == id.low && id_equal(e->id, id) && e->tenant == tenant) {
+        const struct ended_session *e = &share->ended_sessions[i];
+        if (share->ended_session_prints[i] == id.low && id_equal(e->id, id) &&
+            e->tenant == tenant) {
             return e;
         }
     }
     return NULL;
 }
 
-bool model_ended_lease_anywhere(const struct model *m, struct id lease)
+bool model_ended_lease_anywhere(const struct model *m, uint32_t tenant, struct id lease)
 {
-    size_t used = ring_used(m->ended_grant_count, LIMIT_ENDED);
+    const struct model_share *share = model_share(m, tenant);
+    size_t used = ring_used(share->ended_grant_count, LIMIT_ENDED);
     for (size_t i = 0; i < used; i++) {
-        if (m->ended_lease_prints[i] == lease.low && id_equal(m->ended_grants[i].lease, lease)) {
+        if (share->ended_lease_prints[i] == lease.low &&
+            id_equal(share->ended_grants[i].lease, lease)) {
             return true;
         }
     }
     return false;
 }
 
-bool model_ended_session_anywhere(const struct model *m, struct id id)
+bool model_ended_session_anywhere(const struct model *m, uint32_t tenant, struct id id)
 {
-    size_t used = ring_used(m->ended_session_count, LIMIT_ENDED);
+    const struct model_share *share = model_share(m, tenant);
+    size_t used = ring_used(share->ended_session_count, LIMIT_ENDED);
     for (size_t i = 0; i < used; i++) {
-        if (m->ended_session_prints[i] == id.low && id_equal(m->ended_sessions[i].id, id)) {
+        if (share->ended_session_prints[i] == id.low && id_equal(share->ended_sessions[i].id, id)) {
             return true;
         }
     }
@@ -245,9 +266,8 @@ void model_end_session(struct model *m, struct model_session *s, enum ended ende
         model_end_grant(m, g, &end);
     }
     model_emit_session(m, clean ? EVENT_SESSION_CLOSED : EVENT_SESSION_EXPIRED, s, ended);
-    size_t at = m->ended_session_count++ % LIMIT_ENDED;
-    m->ended_sessions[at] = (struct ended_session){s->tenant, s->id, ended};
-    m->ended_session_prints[at] = s->id.low;
+    model_remember_session(model_share(m, s->tenant),
+                           &(struct ended_session){s->tenant, s->id, ended});
     session_free(m, s);
 }
 
@@ -266,8 +286,9 @@ static void bury_revoked(struct model *m, struct model_grant *g)
                       .delay_from_ms = m->now_ms,
                       .actor = slice_of("unknown"),
                       .text = slice_of("unknown")};
-    for (size_t i = 0; i < m->audit.count; i++) {
-        const struct audit_view *revocation = &((struct audit_record *)m->audit.at[i])->view;
+    const struct model_share *share = model_share(m, g->r.session->tenant);
+    for (size_t i = 0; i < share->audit.count; i++) {
+        const struct audit_view *revocation = &((struct audit_record *)share->audit.at[i])->view;
         if (revocation->number == g->revoke_record) {
             name = model_keep(m, revocation->resource);
             end.actor = model_keep(m, revocation->actor);
@@ -275,9 +296,10 @@ static void bury_revoked(struct model *m, struct model_grant *g)
         }
     }
     model_end_grant(m, g, &end);
-    struct audit_view *last = m->audit.count == 0
-                                  ? NULL
-                                  : &((struct audit_record *)m->audit.at[m->audit.count - 1])->view;
+    struct audit_view *last =
+        share->audit.count == 0
+            ? NULL
+            : &((struct audit_record *)share->audit.at[share->audit.count - 1])->view;
     if (last != NULL && slice_equal(last->action, slice_of("REVOKE_TAKEN")) &&
         last->index == m->index && last->tenant == tenant && slice_equal(last->resource, name) &&
         slice_equal(last->actor, end.actor) && slice_equal(last->reason, end.text)) {

@@ -74,14 +74,14 @@ static enum memo_kind kind_of(enum command_type type, struct slice id)
     return begins_with(id, "node-") || begins_with(id, "lease-") ? MEMO_DRAWN : MEMO_CLIENT;
 }
 
-void model_memos_open(struct model *m)
+void model_memos_open(struct model_share *share)
 {
     static const size_t limits[MEMO_KINDS] = {LIMIT_REQUESTS, LIMIT_DRAWN_REQUESTS,
                                               LIMIT_OPERATOR_REQUESTS};
     for (int i = 0; i < MEMO_KINDS; i++) {
-        m->memos[i].limit = limits[i];
-        m->memos[i].at = model_alloc(limits[i] * sizeof(*m->memos[i].at));
-        m->memos[i].prints = model_alloc(limits[i] * sizeof(*m->memos[i].prints));
+        share->memos[i].limit = limits[i];
+        share->memos[i].at = model_alloc(limits[i] * sizeof(*share->memos[i].at));
+        share->memos[i].prints = model_alloc(limits[i] * sizeof(*share->memos[i].prints));
     }
 }
 
@@ -90,14 +90,14 @@ static void drop_oldest(struct memo_ring *ring)
     model_memo_free(ring->at[ring->first++ % ring->limit]);
 }
 
-void model_memos_close(struct model *m)
+void model_memos_close(struct model_share *share)
 {
     for (int i = 0; i < MEMO_KINDS; i++) {
-        while (m->memos[i].first < m->memos[i].next) {
-            drop_oldest(&m->memos[i]);
+        while (share->memos[i].first < share->memos[i].next) {
+            drop_oldest(&share->memos[i]);
         }
-        free(m->memos[i].at);
-        free(m->memos[i].prints);
+        free(share->memos[i].at);
+        free(share->memos[i].prints);
     }
 }
 
@@ -121,9 +121,10 @@ static struct memo *find_by_request_id(const struct model *m, const struct comma
         }
     }
     enum memo_kind kind = m->version < 4 ? MEMO_CLIENT : kind_of(c->type, c->request_id);
-    struct memo *memo = find_in_ring(&m->memos[kind], c);
+    const struct model_share *share = model_share(m, c->tenant);
+    struct memo *memo = find_in_ring(&share->memos[kind], c);
     /* Before version 4 all were remembered as those of clients. */
-    return memo != NULL || kind == MEMO_CLIENT ? memo : find_in_ring(&m->memos[MEMO_CLIENT], c);
+    return memo != NULL || kind == MEMO_CLIENT ? memo : find_in_ring(&share->memos[MEMO_CLIENT], c);
 }
 
 static struct memo *find_by_seq(const struct model_session *s, uint64_t seq)
@@ -249,7 +250,7 @@ static void into_ring(struct model *m, struct memo *memo)
     enum { OLD_AT_ONCE = 8 };
     struct slice id = owned_slice(&memo->request_id);
     enum memo_kind kind = m->version < 4 ? MEMO_CLIENT : kind_of(memo->type, id);
-    struct memo_ring *ring = &m->memos[kind];
+    struct memo_ring *ring = &model_share(m, memo->tenant)->memos[kind];
     memo->done_ms = m->now_ms;
     for (int i = 0; i < OLD_AT_ONCE && kind == MEMO_OPERATOR && ring->first < ring->next; i++) {
         if (ring->at[ring->first % ring->limit]->done_ms + LIMIT_OPERATOR_KEPT_MS > m->now_ms) {
@@ -257,12 +258,18 @@ static void into_ring(struct model *m, struct memo *memo)
         }
         drop_oldest(ring);
     }
+    model_memo_keep(ring, memo);
+}
+
+void model_memo_keep(struct memo_ring *ring, struct memo *memo)
+{
     if (ring->next - ring->first == ring->limit) {
         drop_oldest(ring);
     }
     size_t at = (size_t)(ring->next++ % ring->limit);
     ring->at[at] = memo;
-    ring->prints[at] = print_of(memo->tenant, memo->session, memo->type, id);
+    ring->prints[at] =
+        print_of(memo->tenant, memo->session, memo->type, owned_slice(&memo->request_id));
 }
 
 void model_remember(struct model *m, const struct command *c, struct model_session *s,

@@ -8,6 +8,7 @@ enum {
 void model_audit(struct model *m, uint32_t tenant, const char *action, struct slice resource,
                  struct slice actor, struct slice reason, struct slice trace, uint32_t count)
 {
+    struct model_share *share = model_share(m, tenant);
     struct audit_record *a = model_alloc(sizeof(*a));
     a->texts[0] = owned_copy(slice_of(action));
     a->texts[1] = owned_copy(resource);
@@ -15,7 +16,7 @@ void model_audit(struct model *m, uint32_t tenant, const char *action, struct sl
     a->texts[3] = owned_copy(reason);
     a->texts[4] = owned_copy(trace);
     a->view = (struct audit_view){
-        .number = ++m->audit_next,
+        .number = ++share->audit_next,
         .index = m->index,
         .wall_ms = m->wall_ms,
         .tenant = tenant,
@@ -26,14 +27,14 @@ void model_audit(struct model *m, uint32_t tenant, const char *action, struct sl
         .trace = owned_slice(&a->texts[4]),
         .count = count,
     };
-    model_list_add(&m->audit, a);
-    if (m->audit.count > LIMIT_AUDIT) {
-        struct audit_record *oldest = m->audit.at[0];
+    model_list_add(&share->audit, a);
+    if (share->audit.count > LIMIT_AUDIT) {
+        struct audit_record *oldest = share->audit.at[0];
         for (size_t i = 0; i < MODEL_AUDIT_TEXTS; i++) {
             owned_free(&oldest->texts[i]);
         }
         free(oldest);
-        model_list_remove_at(&m->audit, 0);
+        model_list_remove_at(&share->audit, 0);
     }
 }
 
@@ -112,6 +113,7 @@ static void request_release(struct model *m, const struct model_grant *g,
 
 void model_revoke(struct model *m, const struct command *c, struct result *out)
 {
+    struct model_share *share = model_share(m, c->tenant);
     const struct command_revoke *r = &c->revoke;
     if (model_once(m, c, NULL, out)) {
         return;
@@ -125,7 +127,7 @@ void model_revoke(struct model *m, const struct command *c, struct result *out)
         return;
     }
     model_audit(m, c->tenant, "REVOKE", r->name, r->actor, r->reason, holder_trace(m, name), 0);
-    struct audit_record *record = m->audit.at[m->audit.count - 1];
+    struct audit_record *record = share->audit.at[share->audit.count - 1];
     out->deadline_ms = m->now_ms + r->grace_ms;
     for (size_t i = 0; i < name->holders.count && !out->more; i++) {
         struct model_grant *g = name->holders.at[i];
@@ -183,9 +185,10 @@ void model_recover(struct model *m, struct slice actor, struct slice reason)
 static struct mark *find_mark(const struct model *m, uint32_t tenant, struct slice resource,
                               uint32_t slot)
 {
+    struct model_share *share = model_share(m, tenant);
     uint64_t print = model_print(model_print(tenant, slice_make(&slot, sizeof(slot))), resource);
-    for (size_t i = 0; i < m->marks.count; i++) {
-        struct mark *mark = m->mark_prints[i] == print ? m->marks.at[i] : NULL;
+    for (size_t i = 0; i < share->marks.count; i++) {
+        struct mark *mark = share->mark_prints[i] == print ? share->marks.at[i] : NULL;
         if (mark != NULL && mark->slot == slot && mark->tenant == tenant &&
             slice_equal(owned_slice(&mark->resource), resource)) {
             return mark;
@@ -219,25 +222,26 @@ static bool model_issued(const struct model *m, uint64_t token)
 
 void model_fence_upgrade(struct model *m)
 {
-    if (!model_issued(m, m->floor)) {
-        m->floor = highest_issued(m);
+    struct model_share *share = &m->shares[0]; /* others have a floor since version 6 only */
+    if (!model_issued(m, share->floor)) {
+        share->floor = highest_issued(m);
     }
 }
 
-static void drop_lowest_mark(struct model *m)
+static void drop_lowest_mark(struct model *m, struct model_share *share)
 {
     size_t lowest = 0;
-    for (size_t i = 1; i < m->marks.count; i++) {
-        if (mark_before(m->marks.at[i], m->marks.at[lowest])) {
+    for (size_t i = 1; i < share->marks.count; i++) {
+        if (mark_before(share->marks.at[i], share->marks.at[lowest])) {
             lowest = i;
         }
     }
-    struct mark *mark = m->marks.at[lowest];
+    struct mark *mark = share->marks.at[lowest];
     uint64_t lowest_token = model_issued(m, mark->highest) ? mark->highest : highest_issued(m);
-    m->floor = lowest_token > m->floor ? lowest_token : m->floor;
-    memmove(&m->mark_prints[lowest], &m->mark_prints[lowest + 1],
-            (m->marks.count - lowest - 1) * sizeof(*m->mark_prints));
-    model_list_remove_at(&m->marks, lowest);
+    share->floor = lowest_token > share->floor ? lowest_token : share->floor;
+    memmove(&share->mark_prints[lowest], &share->mark_prints[lowest + 1],
+            (share->marks.count - lowest - 1) * sizeof(*share->mark_prints));
+    model_list_remove_at(&share->marks, lowest);
     owned_free(&mark->resource);
     free(mark);
 }
@@ -245,13 +249,14 @@ static void drop_lowest_mark(struct model *m)
 static void check_mark(struct model *m, const struct command *c, struct result *out)
 {
     const struct command_fence_check *f = &c->fence_check;
+    struct model_share *share = model_share(m, c->tenant);
     struct mark *mark = find_mark(m, c->tenant, f->resource, f->slot);
     if (!model_issued(m, f->token)) {
         out->reason = REASON_NOT_ISSUED;
-        out->highest = mark != NULL ? mark->highest : m->floor;
-    } else if (mark == NULL && f->token <= m->floor) {
+        out->highest = mark != NULL ? mark->highest : share->floor;
+    } else if (mark == NULL && f->token <= share->floor) {
         out->reason = REASON_BELOW_FLOOR;
-        out->highest = m->floor;
+        out->highest = share->floor;
     } else if (mark != NULL && f->token < mark->highest) {
         out->reason = REASON_STALE_TOKEN;
         out->highest = mark->highest;
@@ -263,13 +268,13 @@ static void check_mark(struct model *m, const struct command *c, struct result *
             mark->tenant = c->tenant;
             mark->resource = owned_copy(f->resource);
             mark->slot = f->slot;
-            m->mark_prints[m->marks.count] = model_print(
+            share->mark_prints[share->marks.count] = model_print(
                 model_print(c->tenant, slice_make(&f->slot, sizeof(f->slot))), f->resource);
-            model_list_add(&m->marks, mark);
+            model_list_add(&share->marks, mark);
         }
         mark->highest = f->token;
-        if (m->marks.count > LIMIT_FENCE_MARKS) {
-            drop_lowest_mark(m);
+        if (share->marks.count > LIMIT_FENCE_MARKS) {
+            drop_lowest_mark(m, share);
         }
     }
 }
@@ -283,7 +288,7 @@ void model_fence_check(struct model *m, const struct command *c, struct result *
     check_mark(m, c, out);
     if (!out->accepted) {
         out->outcome = OUTCOME_REFUSED;
-        m->rejections++;
+        model_share(m, c->tenant)->rejections++;
         struct event event = model_event(m, EVENT_FENCE_REJECTED, c->tenant);
         event.token = f->token;
         event.slot = f->slot;
@@ -296,6 +301,7 @@ void model_fence_check(struct model *m, const struct command *c, struct result *
 
 void model_fence_reset(struct model *m, const struct command *c, struct result *out)
 {
+    struct model_share *share = model_share(m, c->tenant);
     const struct command_fence_reset *f = &c->fence_reset;
     if (model_once(m, c, NULL, out)) {
         return;
@@ -315,11 +321,12 @@ void model_fence_reset(struct model *m, const struct command *c, struct result *
         token = m->counter * 1024;
     }
     out->token = mark->highest;
-    mark->highest = token > m->floor ? token : m->floor;
+    mark->highest = token > share->floor ? token : share->floor;
     out->highest = mark->highest;
     model_audit(m, c->tenant, "FENCE_RESET", f->resource, f->actor, f->reason, slice_make(NULL, 0),
                 0);
-    struct audit_view *record = &((struct audit_record *)m->audit.at[m->audit.count - 1])->view;
+    struct audit_view *record =
+        &((struct audit_record *)share->audit.at[share->audit.count - 1])->view;
     record->is_fence_reset = true;
     record->slot = f->slot;
     record->mark_before = out->token;
@@ -331,13 +338,15 @@ bool model_view_fence(struct model *m, uint32_t tenant, struct slice resource, u
                       uint64_t *highest, uint64_t *floor)
 {
     const struct mark *mark = find_mark(m, tenant, resource, slot);
-    *floor = m->floor;
+    const struct model_share *share = model_share(m, tenant);
+    *floor = share->floor;
     *highest = mark != NULL ? mark->highest : 0;
     return mark != NULL;
 }
 
 void model_note(struct model *m, const struct command *c, struct result *out)
 {
+    struct model_share *share = model_share(m, c->tenant);
     static const char *const actions[] = {"FORCE_UNLOCK", "FORCE_UNLOCK_NOW", "REVOKE",
                                           "REVOKE_TAKEN"};
     const struct command_note *n = &c->note;
@@ -347,6 +356,7 @@ void model_note(struct model *m, const struct command *c, struct result *out)
     }
     model_audit(m, c->tenant, actions[n->action], n->name, n->actor, n->reason, slice_make(NULL, 0),
                 n->count);
-    ((struct audit_record *)m->audit.at[m->audit.count - 1])->view.is_note = m->version >= 3;
+    ((struct audit_record *)share->audit.at[share->audit.count - 1])->view.is_note =
+        m->version >= 3;
     out->count = n->count;
 }

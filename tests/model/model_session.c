@@ -51,7 +51,7 @@ void model_session_open(struct model *m, const struct command *c, struct result 
         model_remember(m, c, NULL, out, NULL);
         return;
     }
-    if (model_ended_session_anywhere(m, o->id)) {
+    if (model_ended_session_anywhere(m, c->tenant, o->id)) {
         out->error = HF_SESSION_EXPIRED;
         return;
     }
@@ -106,7 +106,7 @@ void model_session_close(struct model *m, const struct command *c, struct result
     enum hf_error error = model_named_session(m, c, &s);
     if (error != HF_OK) {
         const struct ended_session *e = model_ended_session(m, c->tenant, c->session);
-        if (e != NULL && e->ended == ENDED_SESSION_CLOSED) {
+        if (error == HF_SESSION_EXPIRED && e != NULL && e->ended == ENDED_SESSION_CLOSED) {
             out->replayed = true;
         } else {
             out->error = error;

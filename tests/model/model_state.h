@@ -185,6 +185,29 @@ struct model_transact {
     struct result reply;
 };
 
+/* What is remembered of a tenant. Rings: the slot of number n is n modulo the size. The second array
+ * has a hash of each key, so that a linear search is bearable. */
+struct model_share {
+    struct memo_ring memos[MEMO_KINDS];
+    uint64_t ended_grant_count;
+    struct ended_grant *ended_grants;
+    uint64_t *ended_lease_prints;
+    uint64_t ended_session_count;
+    struct ended_session *ended_sessions;
+    uint64_t *ended_session_prints;
+    struct list audit;
+    uint64_t audit_next;
+    struct list marks;
+    uint64_t *mark_prints;
+    uint64_t floor;
+    uint64_t rejections;
+    uint64_t transact_count;
+    struct model_transact *transacts;
+    uint64_t *transact_prints;
+};
+
+enum { MODEL_TENANTS = 2 };
+
 struct model {
     core_event_fn on_event;
     void *event_ctx;
@@ -207,30 +230,21 @@ struct model {
     struct list node_waiters_all;
     struct list revisits; /* groups of waiters that are gone and have names left to wake */
     struct list live_memos;
-    /* Rings: the slot of number n is n modulo the size. The second array has a hash of each key, so
-     * that a linear search is bearable. */
-    struct memo_ring memos[MEMO_KINDS];
-    uint64_t ended_grant_count;
-    struct ended_grant *ended_grants;
-    uint64_t *ended_lease_prints;
-    uint64_t ended_session_count;
-    struct ended_session *ended_sessions;
-    uint64_t *ended_session_prints;
-    struct list audit;
-    uint64_t audit_next;
-    struct list marks;
-    uint64_t *mark_prints;
-    uint64_t floor;
-    uint64_t rejections;
+    struct model_share shares[MODEL_TENANTS];
     struct list counters;
     uint64_t counter_changes;
-    uint64_t transact_count; /* a ring like those above */
-    struct model_transact *transacts;
-    uint64_t *transact_prints;
     struct list scratch; /* blocks that the last result points to */
     const struct result *seen;
     uint32_t prune_left; /* holders and waiters that this command may still look at */
 };
+
+/* model_share.c */
+/* Before version 6 all tenants share that of tenant 0. */
+struct model_share *model_share(const struct model *m, uint32_t tenant);
+void model_share_open(struct model_share *share);
+void model_share_close(struct model_share *share);
+/* When the version rises to 6: everything moves to its tenant. */
+void model_share_upgrade(struct model *m);
 
 /* model_util.c */
 void *model_alloc(size_t size);
@@ -305,8 +319,11 @@ const struct ended_grant *model_ended_lease(const struct model *m, uint32_t tena
                                             struct id lease);
 const struct ended_session *model_ended_session(const struct model *m, uint32_t tenant,
                                                 struct id id);
-bool model_ended_lease_anywhere(const struct model *m, struct id lease);
-bool model_ended_session_anywhere(const struct model *m, struct id id);
+/* Those that the tenant's share has; before version 6, of all tenants. */
+bool model_ended_lease_anywhere(const struct model *m, uint32_t tenant, struct id lease);
+bool model_ended_session_anywhere(const struct model *m, uint32_t tenant, struct id id);
+void model_remember_grant(struct model_share *share, const struct ended_grant *ended);
+void model_remember_session(struct model_share *share, const struct ended_session *ended);
 void model_request_free(struct request *r);
 
 /* model_node_waiters.c */
@@ -349,8 +366,10 @@ void model_remember(struct model *m, const struct command *c, struct model_sessi
 /* The waiter or the grant is gone: the reply is what is left. */
 void model_memo_ends(struct model *m, struct memo *memo);
 void model_memo_free(struct memo *memo);
-void model_memos_open(struct model *m);
-void model_memos_close(struct model *m);
+void model_memos_open(struct model_share *share);
+void model_memos_close(struct model_share *share);
+/* Adds a memo that is done; drops the oldest. */
+void model_memo_keep(struct memo_ring *ring, struct memo *memo);
 
 /* model_acquire.c */
 void model_acquire(struct model *m, const struct command *c, struct result *out);

@@ -108,8 +108,8 @@ static bool no_because_of(struct model *m, struct result *out, enum reason reaso
     return false;
 }
 
-static bool may_take(struct model *m, const struct effect *e, struct model_name *name,
-                     struct plan *plan, struct result *out)
+static bool may_take(struct model *m, const struct command *c, const struct effect *e,
+                     struct model_name *name, struct plan *plan, struct result *out)
 {
     enum mode mode = MODE_EXCLUSIVE;
     uint32_t limit = 0;
@@ -128,7 +128,8 @@ static bool may_take(struct model *m, const struct effect *e, struct model_name 
         }
     }
     if (model_lease_lives(m, e->lease) || model_find_session(m, e->lease) != NULL ||
-        model_ended_lease_anywhere(m, e->lease) || model_ended_session_anywhere(m, e->lease)) {
+        model_ended_lease_anywhere(m, c->tenant, e->lease) ||
+        model_ended_session_anywhere(m, c->tenant, e->lease)) {
         out->error = HF_REQUEST_ID_REUSED;
         return false;
     }
@@ -160,7 +161,7 @@ static bool may_do(struct model *m, const struct command *c, const struct effect
         return no(m, out, REASON_WRONG_KIND, e->name);
     }
     if (is_absent && e->kind == EFFECT_PUT && e->ttl_ms != 0) {
-        return may_take(m, e, name, plan, out);
+        return may_take(m, c, e, name, plan, out);
     }
     if (is_absent) {
         return no(m, out, REASON_CONFLICT, e->name);
@@ -169,6 +170,17 @@ static bool may_do(struct model *m, const struct command *c, const struct effect
         return no_because_of(m, out, REASON_NOT_OWNER, name);
     }
     return name->holders.count == 1 ? true : no_because_of(m, out, REASON_MODE_MISMATCH, name);
+}
+
+/* Those that count for the limit of the tenant. */
+static size_t count_counters(const struct model *m, uint32_t tenant)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < m->counters.count; i++) {
+        const struct model_counter *n = m->counters.at[i];
+        count += m->version < 6 || n->tenant == tenant;
+    }
+    return count;
 }
 
 static bool may_do_all(struct model *m, const struct command *c, struct result *out)
@@ -194,7 +206,7 @@ static bool may_do_all(struct model *m, const struct command *c, struct result *
     }
     if (plan.sessions > 0 && m->sessions.count + plan.sessions > LIMIT_SESSIONS) {
         out->error = HF_TOO_MANY_SESSIONS;
-    } else if (plan.counters > 0 && m->counters.count + plan.counters > LIMIT_COUNTERS) {
+    } else if (plan.counters > 0 && count_counters(m, c->tenant) + plan.counters > LIMIT_COUNTERS) {
         out->error = HF_TOO_MANY_COUNTERS;
     }
     return out->error == HF_OK;
@@ -326,12 +338,14 @@ static void do_effect(struct model *m, const struct command *c, const struct eff
 
 /* ---- exactly once ---- */
 
-static const struct model_transact *find_done(const struct model *m, struct id id)
+static const struct model_transact *find_done(const struct model *m, uint32_t tenant, struct id id)
 {
-    size_t used = m->transact_count < LIMIT_TRANSACTS ? (size_t)m->transact_count : LIMIT_TRANSACTS;
+    const struct model_share *share = model_share(m, tenant);
+    size_t used =
+        share->transact_count < LIMIT_TRANSACTS ? (size_t)share->transact_count : LIMIT_TRANSACTS;
     for (size_t i = 0; i < used; i++) {
-        if (m->transact_prints[i] == id.low && id_equal(m->transacts[i].id, id)) {
-            return &m->transacts[i];
+        if (share->transact_prints[i] == id.low && id_equal(share->transacts[i].id, id)) {
+            return &share->transacts[i];
         }
     }
     return NULL;
@@ -364,7 +378,7 @@ static void prune_all(struct model *m, const struct command *c)
 
 void model_transact(struct model *m, const struct command *c, struct result *out)
 {
-    const struct model_transact *done = find_done(m, c->transact.id);
+    const struct model_transact *done = find_done(m, c->tenant, c->transact.id);
     if (done != NULL && (done->tenant != c->tenant || done->digest != model_digest(c))) {
         out->error = HF_REQUEST_ID_REUSED;
         return;
@@ -385,15 +399,16 @@ void model_transact(struct model *m, const struct command *c, struct result *out
     if (out->error != HF_OK || c->transact.effects.count == 0) {
         return;
     }
-    size_t at = m->transact_count++ % LIMIT_TRANSACTS;
-    m->transact_prints[at] = c->transact.id.low;
-    m->transacts[at] = (struct model_transact){.id = c->transact.id,
-                                               .tenant = c->tenant,
-                                               .digest = model_digest(c),
-                                               .reply = {.type = c->type,
-                                                         .outcome = out->outcome,
-                                                         .reason = out->reason,
-                                                         .count = out->count,
-                                                         .token = out->token,
-                                                         .deadline_ms = out->deadline_ms}};
+    struct model_share *share = model_share(m, c->tenant);
+    size_t at = share->transact_count++ % LIMIT_TRANSACTS;
+    share->transact_prints[at] = c->transact.id.low;
+    share->transacts[at] = (struct model_transact){.id = c->transact.id,
+                                                   .tenant = c->tenant,
+                                                   .digest = model_digest(c),
+                                                   .reply = {.type = c->type,
+                                                             .outcome = out->outcome,
+                                                             .reason = out->reason,
+                                                             .count = out->count,
+                                                             .token = out->token,
+                                                             .deadline_ms = out->deadline_ms}};
 }

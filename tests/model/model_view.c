@@ -10,9 +10,11 @@ void model_stats(const struct model *m, struct core_stats *out)
     }
     out->waiters = m->waiters.count;
     out->sessions = m->sessions.count;
-    out->fence_marks = m->marks.count;
-    out->fence_rejections = m->rejections;
-    out->audit_records = m->audit.count;
+    for (uint32_t i = 0; i < MODEL_TENANTS; i++) {
+        out->fence_marks += m->shares[i].marks.count;
+        out->fence_rejections += m->shares[i].rejections;
+        out->audit_records += m->shares[i].audit.count;
+    }
     out->counters = m->counters.count;
 }
 
@@ -161,11 +163,13 @@ bool model_view_session(struct model *m, struct id id, struct session_view *out)
     return s != NULL;
 }
 
-void model_view_audit(struct model *m, uint64_t from, view_audit_fn on_record, void *ctx)
+void model_view_audit(struct model *m, uint32_t tenant, uint64_t from, view_audit_fn on_record,
+                      void *ctx)
 {
-    for (size_t i = 0; i < m->audit.count; i++) {
-        const struct audit_record *a = m->audit.at[i];
-        if (a->view.number >= from) {
+    const struct model_share *share = model_share(m, tenant);
+    for (size_t i = 0; i < share->audit.count; i++) {
+        const struct audit_record *a = share->audit.at[i];
+        if (a->view.number >= from && a->view.tenant == tenant) {
             on_record(ctx, &a->view);
         }
     }
@@ -210,4 +214,23 @@ void model_waiter_at(const struct model *m, size_t i, struct model_waiter_info *
         .node = w->node,
         .name = owned_slice(&w->r.names[0]->text),
     };
+}
+
+/* Without the bytes, which are those of the core's objects. */
+void model_tenant_usage(struct model *m, uint32_t tenant, struct tenant_usage *out)
+{
+    memset(out, 0, sizeof(*out));
+    for (size_t i = 0; i < m->names.count; i++) {
+        out->names += ((const struct model_name *)m->names.at[i])->tenant == tenant;
+    }
+    for (size_t i = 0; i < m->counters.count; i++) {
+        out->names += ((const struct model_counter *)m->counters.at[i])->tenant == tenant;
+    }
+    for (size_t i = 0; i < m->sessions.count; i++) {
+        out->sessions += ((const struct model_session *)m->sessions.at[i])->tenant == tenant;
+    }
+    for (size_t i = 0; i < m->waiters.count; i++) {
+        out->waiters +=
+            ((const struct model_waiter *)m->waiters.at[i])->r.session->tenant == tenant;
+    }
 }

@@ -155,18 +155,34 @@ static void show_session(struct runner *p, const char *name, struct facts *out)
     }
 }
 
+static uint32_t take_tenant(struct words *w)
+{
+    return words_take(w, "tenant") ? words_number32(w, "a number") : 0;
+}
+
 static void show_fence(struct runner *p, struct words *w, struct facts *out)
 {
     struct slice resource = slice_of(words_quoted(w, "a resource in quotes"));
     uint32_t slot = words_take(w, "slot") ? words_number32(w, "the slot") : 0;
+    uint32_t tenant = take_tenant(w);
     uint64_t highest = 0;
     uint64_t floor = 0;
-    bool known = view_fence(p->core, 0, resource, slot, &highest, &floor);
+    bool known = view_fence(p->core, tenant, resource, slot, &highest, &floor);
     fact(out, "%s", known ? "known" : "nothing");
     if (known) {
         fact(out, "highest %s", token_text(out->arena, highest));
     }
     fact(out, "floor %s", token_text(out->arena, floor));
+}
+
+static void show_usage(struct runner *p, uint32_t tenant, struct facts *out)
+{
+    struct tenant_usage u;
+    core_tenant_usage(p->core, tenant, &u);
+    fact(out, "names %" PRIu64, u.names);
+    fact(out, "sessions %" PRIu64, u.sessions);
+    fact(out, "waiters %" PRIu64, u.waiters);
+    fact(out, "bytes %" PRIu64, u.bytes);
 }
 
 static void on_lock(void *ctx, const struct lock_view *v)
@@ -240,11 +256,6 @@ static void tell_next_due(struct runner *p, struct facts *out)
     }
 }
 
-static uint32_t take_tenant(struct words *w)
-{
-    return words_take(w, "tenant") ? words_number32(w, "a number") : 0;
-}
-
 bool look(struct runner *p, struct words *w, struct facts *out)
 {
     if (look_at_key(p, w, out)) {
@@ -253,6 +264,8 @@ bool look(struct runner *p, struct words *w, struct facts *out)
         show_session(p, words_plain(w, "the name of a session"), out);
     } else if (words_take(w, "show fence")) {
         show_fence(p, w, out);
+    } else if (words_take(w, "usage")) {
+        show_usage(p, take_tenant(w), out);
     } else if (words_take(w, "show")) {
         struct slice name = slice_of(words_quoted(w, "the name of a lock in quotes"));
         show_lock(p, name, take_tenant(w), out);
@@ -306,10 +319,10 @@ static void on_record(void *ctx, const struct audit_view *v)
     fact(out, "index %" PRIu64, v->index);
 }
 
-struct facts *look_at_audit(struct runner *p, size_t *count)
+struct facts *look_at_audit(struct runner *p, uint32_t tenant, size_t *count)
 {
     struct trail trail = {.runner = p};
-    view_audit(p->core, 0, LIMIT_AUDIT, on_record, &trail);
+    view_audit(p->core, tenant, 0, LIMIT_AUDIT, on_record, &trail);
     *count = trail.count;
     return trail.records;
 }

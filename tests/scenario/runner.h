@@ -163,7 +163,7 @@ struct words;
 /* False when the words are no question to the state. */
 bool look(struct runner *p, struct words *w, struct facts *out);
 /* The audit trail, a list of facts for each record. */
-struct facts *look_at_audit(struct runner *p, size_t *count);
+struct facts *look_at_audit(struct runner *p, uint32_t tenant, size_t *count);
 
 /* ---- request.c: commands from words ---- */
 

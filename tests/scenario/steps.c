@@ -1,5 +1,6 @@
 /* The steps of a scenario: which kind each one is, running it, and comparing what is expected. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,6 +145,7 @@ static void expect_among(struct runner *p, const struct line *line)
 
 static bool run_expectation(struct runner *p, const struct line *line)
 {
+    uint32_t tenant = 0;
     if (strcmp(line->text, "events:") == 0) {
         expect_list(p, line, "event", p->events, p->event_count);
     } else if (strcmp(line->text, "events include:") == 0) {
@@ -153,9 +155,10 @@ static bool run_expectation(struct runner *p, const struct line *line)
             runner_fail(p, "expected: no events\n    got these:%s",
                         list_text(p, p->events, p->event_count));
         }
-    } else if (strcmp(line->text, "audit:") == 0) {
+    } else if (strcmp(line->text, "audit:") == 0 ||
+               sscanf(line->text, "audit of tenant %" SCNu32 ":", &tenant) == 1) {
         size_t count = 0;
-        const struct facts *records = look_at_audit(p, &count);
+        const struct facts *records = look_at_audit(p, tenant, &count);
         expect_list(p, line, "record", records, count);
         tell_list(p, records, count);
     } else {

@@ -86,7 +86,7 @@ static inline void count_audit(void *ctx, const struct audit_view *record)
 static inline unsigned audited(void)
 {
     unsigned count = 0;
-    view_audit(world.gateway.core, 0, 1000, count_audit, &count);
+    view_audit(world.gateway.core, 0, 0, 1000, count_audit, &count);
     return count;
 }
 

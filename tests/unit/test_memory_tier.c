@@ -423,7 +423,7 @@ static void what_operators_do_here_is_on_the_replicated_trail(void **state)
     assert_int_equal(core_audited(world.core), 1); /* later, when it could not be at once */
     (void)tier_take("o");
     assert_int_equal(core_audited(world.core), 1); /* and once */
-    (void)view_audit(world.core, 1, 1, on_record, &record);
+    (void)view_audit(world.core, 0, 1, 1, on_record, &record);
     assert_true(slice_equal(record.action, slice_of("FORCE_UNLOCK")));
     assert_true(slice_equal(record.resource, slice_of("n")));
     assert_true(slice_equal(record.actor, slice_of("admin")));

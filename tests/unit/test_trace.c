@@ -117,7 +117,7 @@ static struct traces look(const struct core *core, const char *name)
 {
     struct traces t = {.resource = name};
     view_holders_and_waiters(core, 0, slice_of(name), UINT32_MAX, on_grant, on_waiter, &t);
-    view_audit(core, 0, UINT32_MAX, on_record, &t);
+    view_audit(core, 0, 0, UINT32_MAX, on_record, &t);
     return t;
 }
 

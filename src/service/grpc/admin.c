@@ -130,8 +130,8 @@ static void render_audit(struct api_request *x, const struct result *r, struct j
     struct audit_rows trail = {.x = x, .out = &out};
     rpc_render_begin(x->service);
     out.records = rpc_alloc(x->service, (size_t)x->page.limit * sizeof(*out.records));
-    uint64_t next = view_audit(service_core(x->service), x->page.cursor, (uint32_t)x->page.limit,
-                               on_record, &trail);
+    uint64_t next = view_audit(service_core(x->service), x->caller.id.tenant, x->page.cursor,
+                               (uint32_t)x->page.limit, on_record, &trail);
     out.next_cursor = rpc_cursor(x->service, next, trail.count < x->page.limit ? next : UINT64_MAX);
     rpc_put(x, &out.base);
 }

@@ -198,8 +198,8 @@ static void render_audit(struct api_request *x, const struct result *r, struct j
 {
     struct audit_listing trail = {.x = x, .w = w};
     json_put_open(w, "records", '[');
-    uint64_t next = view_audit(service_core(x->service), x->page.cursor, (uint32_t)x->page.limit,
-                               on_record, &trail);
+    uint64_t next = view_audit(service_core(x->service), x->caller.id.tenant, x->page.cursor,
+                               (uint32_t)x->page.limit, on_record, &trail);
     json_write_close(w);
     list_put_next(w, trail.count < x->page.limit ? UINT64_MAX : next, UINT64_MAX);
     list_put_stale(w, x);
