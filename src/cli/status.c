@@ -5,6 +5,7 @@
 #include "cli/columns.h"
 #include "cli/commands.h"
 #include "cli/exits.h"
+#include "cli/human.h"
 #include "cli/members.h"
 #include "cli/say.h"
 
@@ -29,6 +30,20 @@ static void print_state(const struct json_t *state)
     }
 }
 
+/* Of the node that answers; only with TLS. */
+static void print_certificate(const struct json_t *certificate)
+{
+    char until[HUMAN_TEXT];
+    char span[HUMAN_TEXT];
+    uint64_t left_s = json_tree_u64(json_tree_get(certificate, "expires_in_seconds"), 0);
+    human_time(json_tree_text(json_tree_get(certificate, "expires_at")), until);
+    if (left_s == 0) {
+        printf("certificate EXPIRED at %s\n\n", until);
+    } else {
+        printf("certificate expires in %s, at %s\n\n", human_span(left_s * 1000, span), until);
+    }
+}
+
 static void print_text(const struct json_t *tree, bool is_serving)
 {
     bool has_colour = cli_has_colour(stdout);
@@ -46,6 +61,9 @@ static void print_text(const struct json_t *tree, bool is_serving)
            json_tree_u64(json_tree_get(tree, "node"), 0));
     if (json_tree_get(tree, "state") != NULL) {
         print_state(json_tree_get(tree, "state"));
+    }
+    if (json_tree_get(tree, "certificate") != NULL) {
+        print_certificate(json_tree_get(tree, "certificate"));
     }
     members_print(json_tree_get(tree, "members"));
 }

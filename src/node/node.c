@@ -56,7 +56,7 @@ static bool open_resp(struct node *n, char problem[NODE_PROBLEM])
                                                .listen = o->resp,
                                                .clients = n->clients,
                                                .refusals = n->refusals,
-                                               .tls = &n->tls_resp};
+                                               .tls = &n->tls.resp};
     if (o->resp_is_off) {
         return true;
     }
@@ -112,7 +112,7 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
                                                .listen = o->client,
                                                .clients = n->clients,
                                                .refusals = n->refusals,
-                                               .tls = &n->tls_http};
+                                               .tls = &n->tls.http};
     n->http = client_listener_new(&listener, problem, NODE_PROBLEM);
     if (n->http == NULL || !open_resp(n, problem)) {
         return false;

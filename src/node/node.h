@@ -93,6 +93,9 @@ struct node *node_new(const struct node_options *options, char problem[NODE_PROB
 void node_stop(struct node *n);
 /* Now, or as soon as possible. */
 void node_take_snapshot(struct node *n);
+/* Reads certificate, key and CA again. If they do not match, the old ones stay and an error is
+ * logged. Nothing without TLS. Changed files are also noticed without this call. */
+void node_reload_tls(struct node *n);
 /* After on_stopped, when the loop is idle. Runs the loop to close the last handles. */
 void node_free(struct node *n);
 
@@ -125,6 +128,8 @@ struct node_view {
     uint64_t state_bytes, state_max, state_refused;
     bool state_nearly_full;
     uint64_t counter, epoch;
+    bool has_tls;
+    uint64_t certificate_until_s, ca_until_s; /* wall clock */
     bool has_redis, redis_healthy;
     struct redis_tier_view redis;
 };

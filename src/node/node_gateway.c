@@ -79,6 +79,10 @@ static void fill_status(void *ctx, struct gateway_status *out)
         .serving = node_is_serving(n),
         .members_change = status.members_change,
     };
+    if (n->self.is_certified) {
+        out->certificate_until_s = (uint64_t)n->certificate.until_s;
+        out->ca_until_s = (uint64_t)n->certificate.ca_until_s;
+    }
     node_redis_status(n, out);
 }
 

@@ -54,6 +54,35 @@ struct node_interest {
     enum service_wants level;
 };
 
+/* TLS of new connections; NULL: clear text. */
+struct node_contexts {
+    struct tls_context *http;
+    struct tls_context *resp;
+    struct tls_context *peer_server;
+    struct tls_context *peer_client;
+};
+
+enum { NODE_TLS_FILES = 3 };
+
+/* Differs after every change of a file. */
+struct node_file_stamp {
+    uint64_t device;
+    uint64_t inode;
+    uint64_t size;
+    int64_t changed_s;
+    int64_t changed_ns;
+};
+
+/* The files that node_contexts were made from; node_certificate.c. */
+struct node_certificate {
+    int64_t until_s;    /* wall clock: end of our own certificate */
+    int64_t ca_until_s; /* of the CA that expires first */
+    struct node_file_stamp stamps[NODE_TLS_FILES];
+    bool is_settling; /* a file has changed since the last load */
+    uint64_t look_us; /* boot time of the next look */
+    uint64_t warn_us; /* boot time before which there is no more warning */
+};
+
 struct node {
     struct node_options options;
     enum node_phase phase;
@@ -83,10 +112,8 @@ struct node {
     struct service *service;
     struct client_listener *http;
     struct client_listener *resp; /* NULL: not served */
-    struct tls_context *tls_http; /* of new connections; NULL: clear text */
-    struct tls_context *tls_resp;
-    struct tls_context *tls_peer_server;
-    struct tls_context *tls_peer_client;
+    struct node_contexts tls;
+    struct node_certificate certificate;
 
     /* node_clients.c */
     struct client_table *clients;
@@ -222,7 +249,13 @@ void node_redis_status(const struct node *n, struct gateway_status *out);
 /* node_tls.c */
 bool node_open_tls(struct node *n, char problem[NODE_PROBLEM]);
 void node_close_tls(struct node *n);
+/* Replaces the contexts, or changes nothing and sets `problem`. */
+bool node_load_tls(struct node *n, char problem[NODE_PROBLEM]);
 void node_secure_peer(void *ctx, struct connection *c, bool dialled);
+
+/* node_certificate.c */
+void node_watch_tls(struct node *n);
+void node_step_tls(struct node *n, struct replica_time now);
 
 /* node_tier.c */
 void node_open_tier(struct node *n);

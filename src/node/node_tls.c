@@ -36,7 +36,7 @@ static bool check_name(struct node *n, const struct credentials *credentials,
              "TLS: %s: the certificate has no subject alternative name URI:%s, so that other nodes "
              "would refuse this one; make one with `holdfast cert node`",
              o->tls.certificate, uri);
-    if (o->member_count > 1 || o->join) {
+    if (o->member_count > 1 || o->join || n->absence_count > 0) {
         return false;
     }
     journal_note(o->journal, WARN, PEER, "certificate_without_node",
@@ -44,53 +44,78 @@ static bool check_name(struct node *n, const struct credentials *credentials,
     return true;
 }
 
-static bool open_contexts(struct node *n, const struct credentials *credentials,
-                          char problem[NODE_PROBLEM])
+static void free_contexts(struct node_contexts *contexts)
+{
+    tls_context_free(contexts->http);
+    tls_context_free(contexts->resp);
+    tls_context_free(contexts->peer_server);
+    tls_context_free(contexts->peer_client);
+    *contexts = (struct node_contexts){.http = NULL};
+}
+
+/* All or none: after a failure the old ones stay. Connections keep the context that they have. */
+static bool replace_contexts(struct node *n, const struct credentials *credentials,
+                             char problem[NODE_PROBLEM])
 {
     if (!check_name(n, credentials, problem)) {
         return false;
     }
-    n->tls_http = make(n, credentials, TLS_SERVER, http_protocols, problem);
-    n->tls_resp = make(n, credentials, TLS_SERVER, NULL, problem);
-    n->tls_peer_server = make(n, credentials, TLS_PEER_SERVER, NULL, problem);
-    n->tls_peer_client = make(n, credentials, TLS_PEER_CLIENT, NULL, problem);
-    return n->tls_http != NULL && n->tls_resp != NULL && n->tls_peer_server != NULL &&
-           n->tls_peer_client != NULL;
+    struct node_contexts new = {
+        .http = make(n, credentials, TLS_SERVER, http_protocols, problem),
+        .resp = make(n, credentials, TLS_SERVER, NULL, problem),
+        .peer_server = make(n, credentials, TLS_PEER_SERVER, NULL, problem),
+        .peer_client = make(n, credentials, TLS_PEER_CLIENT, NULL, problem),
+    };
+    if (new.http == NULL || new.resp == NULL || new.peer_server == NULL ||
+        new.peer_client == NULL) {
+        free_contexts(&new);
+        return false;
+    }
+    free_contexts(&n->tls);
+    n->tls = new;
+    return true;
+}
+
+bool node_load_tls(struct node *n, char problem[NODE_PROBLEM])
+{
+    char text[TLS_PROBLEM];
+    struct credentials *credentials = credentials_load(&n->options.tls, text);
+    if (credentials == NULL) {
+        snprintf(problem, NODE_PROBLEM, "TLS: %s", text);
+        return false;
+    }
+    bool done = replace_contexts(n, credentials, problem);
+    if (done) {
+        n->certificate.until_s = credentials_not_after_s(credentials);
+        n->certificate.ca_until_s = credentials_ca_not_after_s(credentials);
+        n->certificate.warn_us = 0;
+    }
+    credentials_free(credentials);
+    return done;
 }
 
 bool node_open_tls(struct node *n, char problem[NODE_PROBLEM])
 {
     const struct credential_files *files = &n->options.tls;
-    char text[TLS_PROBLEM];
     if (files->certificate == NULL || files->certificate[0] == '\0') {
         return true;
     }
     (void)credentials_protect_keys(); /* without it, keys are in ordinary memory */
-    struct credentials *credentials = credentials_load(files, text);
-    if (credentials == NULL) {
-        snprintf(problem, NODE_PROBLEM, "TLS: %s", text);
-        return false;
-    }
-    bool done = open_contexts(n, credentials, problem);
-    credentials_free(credentials);
-    n->self.is_certified = done;
-    return done;
+    node_watch_tls(n);
+    n->self.is_certified = node_load_tls(n, problem);
+    return n->self.is_certified;
 }
 
 void node_close_tls(struct node *n)
 {
-    tls_context_free(n->tls_http);
-    tls_context_free(n->tls_resp);
-    tls_context_free(n->tls_peer_server);
-    tls_context_free(n->tls_peer_client);
-    n->tls_http = n->tls_resp = n->tls_peer_server = n->tls_peer_client = NULL;
+    free_contexts(&n->tls);
 }
 
 void node_secure_peer(void *ctx, struct connection *c, bool dialled)
 {
     struct node *n = ctx;
     if (n->self.is_certified) {
-        tls_filter_set(c, n->options.memory, dialled ? n->tls_peer_client : n->tls_peer_server,
+        tls_filter_set(c, n->options.memory, dialled ? n->tls.peer_client : n->tls.peer_server,
                        dialled, NULL);
     }
 }

@@ -176,6 +176,7 @@ void node_on_turn(void *ctx)
     if (n->phase > NODE_RUNNING) {
         node_step_stop(n, now);
     }
+    node_step_tls(n, now);
     if (n->replica == NULL || n->phase >= NODE_CLOSING) {
         n->stall.turn_us = now.boot_us;
         start_if_known(n);

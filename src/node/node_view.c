@@ -58,6 +58,9 @@ void node_view(struct node *n, struct node_view *out)
     out->state_max = n->admission.max;
     out->state_refused = n->admission.refused;
     out->state_nearly_full = n->state_warned;
+    out->has_tls = n->self.is_certified;
+    out->certificate_until_s = (uint64_t)n->certificate.until_s;
+    out->ca_until_s = (uint64_t)n->certificate.ca_until_s;
     if (n->redis != NULL) {
         out->has_redis = true;
         redis_tier_view(n->redis, &out->redis);

@@ -87,6 +87,12 @@ static const struct metric metrics[] = {
     {"epoch", GAUGE, PLAIN, U64(epoch), "Counter C at the start of the newest leadership."},
 };
 
+/* Only with TLS. */
+static const struct metric tls_metrics[] = {
+    {"certificate_expiry_timestamp_seconds", GAUGE, PLAIN, U64(certificate_until_s), "Unix time at which the certificate of this node expires."},
+    {"ca_expiry_timestamp_seconds", GAUGE, PLAIN, U64(ca_until_s), "Unix time at which the first CA certificate of tls-ca expires."},
+};
+
 /* Only if the EFFICIENCY tier has a Redis backend. */
 static const struct metric redis_metrics[] = {
     {"redis_up", GAUGE, FLAG, BOOL(redis.link.up), "1 if the connection to the Redis backend is open, else 0."},
@@ -161,17 +167,24 @@ static void put_members(struct buffer *out, const struct gateway_member *members
     }
 }
 
+static void put_table(struct buffer *out, const struct metric *table, size_t count,
+                      const struct node_view *view)
+{
+    for (size_t i = 0; i < count; i++) {
+        put_title(out, table[i].name, table[i].kind, table[i].help);
+        put_value(out, &table[i], view);
+    }
+}
+
 void metrics_write(const struct node_view *view, const struct gateway_member *members,
                    uint32_t member_count, struct buffer *out)
 {
-    for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++) {
-        put_title(out, metrics[i].name, metrics[i].kind, metrics[i].help);
-        put_value(out, &metrics[i], view);
+    put_table(out, metrics, sizeof(metrics) / sizeof(metrics[0]), view);
+    if (view->has_tls) {
+        put_table(out, tls_metrics, sizeof(tls_metrics) / sizeof(tls_metrics[0]), view);
     }
-    for (size_t i = 0; view->has_redis && i < sizeof(redis_metrics) / sizeof(redis_metrics[0]);
-         i++) {
-        put_title(out, redis_metrics[i].name, redis_metrics[i].kind, redis_metrics[i].help);
-        put_value(out, &redis_metrics[i], view);
+    if (view->has_redis) {
+        put_table(out, redis_metrics, sizeof(redis_metrics) / sizeof(redis_metrics[0]), view);
     }
     put_members(out, members, member_count);
 }

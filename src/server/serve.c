@@ -108,6 +108,7 @@ static void on_hangup(uv_signal_t *handle, int number)
                      JOURNAL_SLICE("problems", buffer_bytes(&problems)));
     }
     buffer_close(&problems);
+    node_reload_tls(s->node);
 }
 
 /* Takes a snapshot: before an upgrade, or to compare two nodes. */
@@ -367,7 +368,8 @@ int serve_main(int count, char **arguments)
             "file of --config. A flag overrides the variable, which overrides the file.\n\n"
             "SIGTERM transfers leadership, finishes open requests and stops the node. SIGHUP "
             "reads\n"
-            "log-level again and reopens the log file. SIGUSR1 takes a snapshot.\n\n");
+            "log-level and the files of tls-cert, tls-key and tls-ca again and reopens the log\n"
+            "file. SIGUSR1 takes a snapshot.\n\n");
         config_print_help(&text);
         return print_and_close(&text, stdout, "", 0);
     }

@@ -46,6 +46,10 @@ struct gateway_status {
     /* Bytes counted against the limit of the state (S12.14), and that limit; 0: none. */
     uint64_t state_bytes;
     uint64_t state_max;
+    /* Wall clock seconds at which the node's certificate and the first of its CAs expire; 0: no
+     * TLS. */
+    uint64_t certificate_until_s;
+    uint64_t ca_until_s;
     /* The backend of EFFICIENCY, as seen here (S10.3). */
     const char *backend; /* "embedded" or "redis"; NULL: unknown */
     bool backend_healthy;

@@ -54,6 +54,19 @@ static void put_backend(const struct gateway_status *status, struct json_writer 
     json_write_close(w);
 }
 
+static void put_certificate(struct api_request *x, const struct gateway_status *status,
+                            struct json_writer *w)
+{
+    const struct gateway *g = &x->service->gateway;
+    uint64_t now_s = g->wall_ms(g->ctx) / 1000;
+    uint64_t until_s = status->certificate_until_s;
+    json_put_open(w, "certificate", '{');
+    json_put_time(w, "expires_at", until_s * 1000);
+    json_put_u64(w, "expires_in_seconds", until_s > now_s ? until_s - now_s : 0);
+    json_put_time(w, "ca_expires_at", status->ca_until_s * 1000);
+    json_write_close(w);
+}
+
 static void render_cluster(struct api_request *x, const struct result *r, struct json_writer *w)
 {
     struct gateway_status status;
@@ -73,6 +86,9 @@ static void render_cluster(struct api_request *x, const struct result *r, struct
         json_put_u64(w, "bytes", status.state_bytes);
         json_put_u64(w, "max_bytes", status.state_max);
         json_write_close(w);
+    }
+    if (status.certificate_until_s != 0) {
+        put_certificate(x, &status, w);
     }
     if (status.backend != NULL) {
         put_backend(&status, w);
