@@ -1,6 +1,6 @@
 # The usual commands. Meson and Ninja do the work, behind scripts/build.
 
-.PHONY: all run test test-roots bench bench-peers sim sim-long chaos chaos-long lockset model mutants cluster mixed failover fuzz lint format clean help
+.PHONY: all run test test-roots bench bench-peers sim sim-long chaos chaos-long lockset model mutants cluster hostile-long mixed failover fuzz sbom lint format clean help
 
 all: ## build build/ (-O2 -g, asserts on)
 	@scripts/build release
@@ -60,6 +60,10 @@ mutants: ## make known bugs in a copy: do the simulator and the scenarios notice
 cluster: ## clusters of real processes, the long tests too, with and without sanitizers
 	@scripts/setup build test
 	@scripts/test build cluster_whole
+
+hostile-long: all ## tests of clients that want to exhaust a node, with IDLE=20000 idle connections, as root or with ulimit -n 22000
+	@scripts/setup test
+	@HOSTILE_IDLE=$(or $(IDLE),20000) /usr/bin/python3 -m pytest -q -rP -p no:cacheprovider tests/cluster/test_hostile.py
 
 mixed: all ## clusters of this program and of an earlier one: HOLDFAST_OLD=, or the program of commit 85d9ea4, built once
 	@scripts/setup test

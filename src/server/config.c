@@ -83,7 +83,7 @@ static const struct setting settings[] = {
     {"ttl-min", DURATION(ttl_min_ms), "1s", "DURATION", "shortest TTL that is accepted", false},
     {"snapshot-log-size", SIZE(snapshot_bytes), "64MiB", "SIZE", "size of the log after which a snapshot is taken", false},
     {"segment-size", SIZE(segment_bytes), "16MiB", "SIZE", "size of one log file", false},
-    {"connections-max-bytes", SIZE(connection_bytes), "0", "SIZE", "memory limit of all HTTP connections together; above it, the connections that use the most are closed; 0: an eighth of the memory of the machine or container", false},
+    {"connections-max-bytes", SIZE(connection_bytes), "0", "SIZE", "memory limit of all client connections together; above it, the connections that use the most are closed; 0: an eighth of the memory of the machine or container", false},
     {"state-max", SIZE(state_bytes), "0", "SIZE", "memory limit of the live state of both tiers; above it, requests that add state are refused; the smallest value of all members applies; 0: a quarter of the memory of the machine or container", false},
     {"disk-io", WORD(disk_io), "auto", "auto|thread", "auto: write the log with asynchronous direct I/O where the file system is known to support it well, else in a thread; thread: always in a thread", false},
     {"max-clients", NUMBER(max_clients), "10000", "N", "limit of client connections on all ports, of which up to 8 are reserved for clients on this machine; lower if the limit of open files is too small", false},

@@ -179,6 +179,9 @@ void resp_close_all(struct service *s);
 void resp_begin_turn(struct service *s);
 void resp_run_all(struct service *s);
 uint64_t resp_next_ms(const struct service *s);
+/* For conn_budget_enforce: breaks off the connection that uses the most memory, if that is more than
+ * `above` bytes. False: none does. */
+bool resp_break_off_largest(struct service *s, size_t above);
 void resp_drain_all(struct service *s);
 void resp_on_event(struct service *s, const struct event *event);
 bool resp_has_subscribers(const struct service *s);

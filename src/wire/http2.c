@@ -33,7 +33,8 @@ struct http2 {
     struct http2_head head;       /* of the request that is being received */
     struct http2_stream *current; /* of the last callback, NULL: none, or it is closed */
     uint32_t streams;
-    uint32_t resets;             /* by the client, since the last http2_take_resets */
+    uint32_t resets;             /* caused by the client, since the last http2_take_resets */
+    int32_t reset_id;            /* stream of the last RST_STREAM received */
     size_t backlog;              /* bytes in the `out` of all streams */
     struct http2_stream *lender; /* the stream that has `lent` bytes now */
     bool is_inside;              /* in a call of nghttp2 */
@@ -65,10 +66,12 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
                      void *user)
 {
     struct http2 *h = user;
-    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) { /* trailers are not used */
-        http2_head_add(&h->head, slice_make(name, name_len), slice_make(value, value_len));
+    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) { /* trailers are not used */
+        return 0;
     }
-    return 0;
+    http2_head_add(&h->head, slice_make(name, name_len), slice_make(value, value_len));
+    /* The stream is reset, and nghttp2 does not check the rest of the header block. */
+    return http2_head_is_bomb(&h->head) ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE : 0;
 }
 
 static int begin_request(struct http2 *h, int32_t id)
@@ -96,6 +99,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     }
     if (frame->hd.type == NGHTTP2_RST_STREAM) {
         h->resets++;
+        h->reset_id = id;
         if (frame->rst_stream.error_code == NGHTTP2_CANCEL && stream_at(h, id) == NULL) {
             h->handlers->on_late_cancel(h->owner, id);
         }
@@ -143,6 +147,9 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
 {
     struct http2 *h = user;
     struct http2_stream *stream = stream_at(h, id);
+    /* A client can also make nghttp2 reset its streams, by frames that break the protocol. */
+    bool is_ours = stream != NULL ? stream->is_reset : code == NGHTTP2_REFUSED_STREAM;
+    h->resets += code != NGHTTP2_NO_ERROR && !is_ours && id != h->reset_id ? 1 : 0;
     if (stream == NULL) {
         return 0;
     }

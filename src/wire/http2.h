@@ -118,7 +118,7 @@ size_t http2_stream_backlog(const struct http2_stream *stream);
 
 /* Accepts no new streams; existing ones may end. */
 void http2_goaway(struct http2 *h);
-/* By the client, since the last call. */
+/* Caused by the client, since the last call: by RST_STREAM, or by breaking the protocol. */
 uint32_t http2_take_resets(struct http2 *h);
 /* Terminates the connection with ENHANCE_YOUR_CALM. */
 void http2_turn_away(struct http2 *h);

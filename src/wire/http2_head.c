@@ -6,7 +6,8 @@
 
 enum {
     OVERHEAD = 32, /* per header, as RFC 9113 counts them (6.5.2) */
-    KEPT = 512,    /* bytes of texts that a connection keeps for its next request */
+    BOMB_FACTOR = 4,
+    KEPT = 512, /* bytes of texts that a connection keeps for its next request */
 };
 
 #define NAME(text)                                \
@@ -57,6 +58,7 @@ void http2_head_begin(struct http2_head *head)
     head->has = 0;
     head->count = 0;
     head->bytes = 0;
+    head->received = 0;
     head->error = HF_OK;
 }
 
@@ -83,13 +85,19 @@ static void keep(struct http2_head *head, enum http2_field field, struct slice v
     head->has = (uint16_t)(head->has | 1u << field);
 }
 
+bool http2_head_is_bomb(const struct http2_head *head)
+{
+    return head->received > (uint64_t)BOMB_FACTOR * LIMIT_HTTP_HEADER_BYTES;
+}
+
 void http2_head_add(struct http2_head *head, struct slice name, struct slice value)
 {
+    size_t bytes = name.len + value.len + OVERHEAD;
+    head->received += bytes;
     if (head->error != HF_OK) {
         return;
     }
     head->count++;
-    size_t bytes = name.len + value.len + OVERHEAD;
     if (head->count > LIMIT_HTTP_HEADERS) {
         head->error = HF_TOO_MANY_HEADERS;
         return;

@@ -26,6 +26,7 @@ struct http2_head {
     uint16_t has; /* bit i: field i is present */
     uint16_t count;
     uint32_t bytes;
+    uint64_t received; /* bytes, also those that are not kept */
     enum hf_error error;
 };
 
@@ -33,6 +34,8 @@ void http2_head_init(struct http2_head *head, const struct memory *memory);
 void http2_head_close(struct http2_head *head);
 void http2_head_begin(struct http2_head *head);
 void http2_head_add(struct http2_head *head, struct slice name, struct slice value);
+/* So much above the limit that no answer is due: a few bytes of HPACK can stand for megabytes. */
+bool http2_head_is_bomb(const struct http2_head *head);
 /* Its texts point into `head`. */
 void http2_head_read(struct http2_head *head, struct http2_request *out);
 /* Until the next request begins. */

@@ -1,35 +1,20 @@
 """Clients of HTTP/2 that request much and take nothing: all connections share one limit of memory
-(connections-max-bytes), and the leader goes on leading. Frames are written by hand."""
+(connections-max-bytes), and the leader goes on leading."""
 
 import re
 import socket
-import struct
 import time
 
 import pytest
 
 from harness import PATIENCE, allowed, wait_until
+from http2_frames import ENHANCE_YOUR_CALM, HEADERS, PREFACE, get, goaway_code, settings, split
 
 CONNECTIONS = 40
 STREAMS = 1000
 LIMIT_MIB = 64
 MIB = 1 << 20
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-HEADERS, SETTINGS, GOAWAY = 1, 4, 7
-END_STREAM_AND_HEADERS = 5
-INITIAL_WINDOW_SIZE = 4
-ENHANCE_YOUR_CALM = 11
 STATUS_200 = 0x88  # of the static table; only a new size of the dynamic table (3 bytes) may precede it
-
-
-def frame(kind, flags, stream, payload):
-    return struct.pack(">I", len(payload))[1:] + bytes((kind, flags)) + struct.pack(">I", stream) + payload
-
-
-def get(stream, path):
-    """:method GET and :scheme http of the static table, :path and :authority as literals."""
-    head = b"\x82\x86\x04" + bytes((len(path),)) + path.encode() + b"\x01\x09localhost"
-    return frame(HEADERS, END_STREAM_AND_HEADERS, stream, head)
 
 
 class Taker:
@@ -37,10 +22,9 @@ class Taker:
 
     def __init__(self, node, path):
         self.socket = socket.create_connection((node.client_host, node.client_port), PATIENCE)
-        settings = frame(SETTINGS, 0, 0, struct.pack(">HI", INITIAL_WINDOW_SIZE, 0))
         requests = b"".join(get(2 * i + 1, path) for i in range(STREAMS))
         try:
-            self.socket.sendall(PREFACE + settings + requests)
+            self.socket.sendall(PREFACE + settings(window=0) + requests)
         except (BrokenPipeError, ConnectionResetError):
             pass  # it was closed meanwhile
 
@@ -53,16 +37,7 @@ class Taker:
                 data += piece
         except (BlockingIOError, ConnectionResetError):
             pass
-        frames = []
-        while len(data) >= 9:
-            length = int.from_bytes(data[:3], "big")
-            frames.append((data[3], data[9:9 + length]))
-            data = data[9 + length:]
-        return frames
-
-
-def is_calm_demanded(frames):
-    return any(kind == GOAWAY and int.from_bytes(payload[4:8], "big") == ENHANCE_YOUR_CALM for kind, payload in frames)
+        return split(data)
 
 
 def metric(node, name):
@@ -103,7 +78,7 @@ def test_clients_that_take_nothing_neither_fill_the_memory_nor_change_the_leader
     assert sum(STATUS_200 in payload[:4] for payload in answers) > 0.9 * len(answers) > 0
     if path == "/metrics":  # made anew for each request, so that 40 connections need far more
         assert closed > CONNECTIONS / 2
-        assert any(is_calm_demanded(frames) for frames in received)
+        assert any(goaway_code(frames) == ENHANCE_YOUR_CALM for frames in received)
         leader.wait_event("connections_over_memory")
     for taker in takers:
         taker.socket.close()

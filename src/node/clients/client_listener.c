@@ -116,7 +116,8 @@ static const struct protocol *protocol_of(const struct accepted_client *client)
 }
 
 static const struct connection_options client_connection = {
-    .in_max = 4 * HTTP_CONN_READ, /* buffered while a request is in progress */
+    .in_max = HTTP_CONN_READ, /* buffered while a request is in progress; connections-max-bytes does
+                                 not count it */
     .out_max = 32u << 20,
     .out_high = 1u << 20,
     .out_low = 256u << 10,

@@ -105,15 +105,26 @@ static void close_conn(struct http_conn *conn)
     conn_mark_ready(conn);
 }
 
+static bool close_largest(struct service *s)
+{
+    struct http_conn *conn = largest(s);
+    size_t used = conn == NULL ? 0 : conn->account.used;
+    if (resp_break_off_largest(s, used)) {
+        return true;
+    }
+    if (used > 0) {
+        close_conn(conn);
+    }
+    return used > 0;
+}
+
 void conn_budget_enforce(struct service *s)
 {
     s->budget.is_due = false;
     for (int i = 0; i < CONN_CLOSED_AT_ONCE && conn_budget_is_over(&s->budget); i++) {
-        struct http_conn *conn = largest(s);
-        if (conn == NULL || conn->account.used == 0) {
+        if (!close_largest(s)) {
             return; /* closing connections hold the rest */
         }
-        close_conn(conn);
         s->budget.closed++;
     }
     s->budget.is_due = conn_budget_is_over(&s->budget);

@@ -1,5 +1,5 @@
-/* Memory limit for all HTTP connections together: unfinished requests, unsent answers, HTTP/2
- * streams.
+/* Memory limit for all client connections together, HTTP and RESP: unfinished requests, unsent
+ * answers, HTTP/2 streams.
  *
  * Each connection takes its buffers from its account. Above the limit, conn_budget_enforce closes
  * the connections that hold the most. Until then no connection is read and reads are refused with

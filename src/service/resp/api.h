@@ -34,7 +34,8 @@ void resp_conn_set_peer(struct resp_conn *conn, const struct peer_identity *peer
 /* At most RESP_CONN_READ bytes, only while resp_conn_wants_input. Replies that need no commit and
  * no barrier are in the output on return. */
 void resp_conn_receive(struct resp_conn *conn, struct slice bytes);
-bool resp_conn_wants_input(const struct resp_conn *conn);
+/* If only the memory limit prevents it, `ready` is called in the next turn. */
+bool resp_conn_wants_input(struct resp_conn *conn);
 
 /* Requests received so far are still answered. */
 void resp_conn_end(struct resp_conn *conn);

@@ -12,7 +12,7 @@ void resp_conn_mark_ready(struct resp_conn *conn)
 
 /* One timeout per list, so each list is in the order of deadlines. A subscriber may be silent
  * without limit; TCP detects when it is gone. */
-static void update_clock(struct resp_conn *conn)
+void resp_conn_update_clock(struct resp_conn *conn)
 {
     struct resp_shared *shared = resp_shared(conn);
     bool is_worked_on = conn->mode != RESP_MODE_IDLE || conn->kept != NULL;
@@ -40,7 +40,7 @@ static void update_clock(struct resp_conn *conn)
 void resp_conn_shut(struct resp_conn *conn)
 {
     conn->is_closing = true;
-    update_clock(conn);
+    resp_conn_update_clock(conn);
     resp_conn_mark_ready(conn);
 }
 
@@ -66,10 +66,12 @@ struct resp_conn *resp_conn_new(struct service *s, const struct resp_conn_option
     conn->id = ++shared->ids;
     conn->born_ms = conn->received_ms = service_boot_ms(s);
     conn->is_authenticated = s->options.resp_password[0] == '\0';
-    buffer_init(&conn->in, s->memory, RESP_INPUT_MAX);
-    buffer_init(&conn->out, s->memory, RESP_OUTPUT_MAX);
-    buffer_init(&conn->reply, s->memory, RESP_REPLY_MAX);
-    buffer_init(&conn->multi, s->memory, RESP_MULTI_MAX);
+    conn_account_open(&conn->account, &s->budget, s->memory);
+    const struct memory *memory = &conn->account.memory;
+    buffer_init(&conn->in, memory, RESP_INPUT_MAX);
+    buffer_init(&conn->out, memory, RESP_OUTPUT_MAX);
+    buffer_init(&conn->reply, memory, RESP_REPLY_MAX);
+    buffer_init(&conn->multi, memory, RESP_MULTI_MAX);
     list_init(&conn->acquires);
     list_init(&conn->pending);
     list_init(&conn->unwritten);
@@ -82,14 +84,14 @@ struct resp_conn *resp_conn_new(struct service *s, const struct resp_conn_option
     list_append(&shared->conns, &conn->link);
     shared->conn_count++;
     shared->connections++;
-    update_clock(conn);
+    resp_conn_update_clock(conn);
     return conn;
 }
 
 static void forget_kept(struct resp_conn *conn)
 {
     if (conn->kept != NULL) {
-        memory_free(conn->service->memory, conn->kept,
+        memory_free(&conn->account.memory, conn->kept,
                     sizeof(*conn->kept) + conn->kept->count * sizeof(conn->kept->words[0]));
         conn->kept = NULL;
     }
@@ -107,18 +109,19 @@ void resp_conn_set_peer(struct resp_conn *conn, const struct peer_identity *peer
 static void forget_parser(struct resp_conn *conn)
 {
     if (conn->parser != NULL) {
-        memory_free(conn->service->memory, conn->parser, sizeof(*conn->parser));
+        memory_free(&conn->account.memory, conn->parser, sizeof(*conn->parser));
         conn->parser = NULL;
     }
 }
 
-void resp_conn_close(struct resp_conn *conn)
+/* For the core this is a client that has gone (S7). */
+static void drop_work(struct resp_conn *conn)
 {
-    struct service *s = conn->service;
     resp_acquire_abandon_all(conn);
     resp_pubsub_leave(conn);
     if (conn->awaited != NULL) {
         pending_abandon(conn->awaited);
+        conn->awaited = NULL;
     }
     for (struct list *link = list_take(&conn->unwritten); link != NULL;
          link = list_take(&conn->unwritten)) {
@@ -127,6 +130,16 @@ void resp_conn_close(struct resp_conn *conn)
     forget_kept(conn);
     forget_parser(conn);
     list_remove(&conn->pending);
+    buffer_close(&conn->in);
+    buffer_close(&conn->out);
+    buffer_close(&conn->reply);
+    buffer_close(&conn->multi);
+}
+
+void resp_conn_close(struct resp_conn *conn)
+{
+    struct service *s = conn->service;
+    drop_work(conn);
     list_remove(&conn->link);
     list_remove(&conn->ready);
     list_remove(&conn->deadline);
@@ -134,11 +147,16 @@ void resp_conn_close(struct resp_conn *conn)
     if (conn->peer != NULL) {
         memory_free(s->memory, conn->peer, sizeof(*conn->peer));
     }
-    buffer_close(&conn->in);
-    buffer_close(&conn->out);
-    buffer_close(&conn->reply);
-    buffer_close(&conn->multi);
+    conn_account_close(&conn->account);
     memory_free(s->memory, conn, sizeof(*conn));
+}
+
+void resp_conn_break_off(struct resp_conn *conn)
+{
+    drop_work(conn);
+    conn->mode = RESP_MODE_IDLE;
+    conn->is_broken_off = true;
+    resp_conn_shut(conn);
 }
 
 static bool may_begin(const struct resp_conn *conn)
@@ -167,7 +185,7 @@ static bool parse(struct resp_conn *conn)
     }
     if (r.status == RESP_INCOMPLETE) {
         if (conn->parser == NULL) {
-            conn->parser = memory_alloc(conn->service->memory, sizeof(*conn->parser));
+            conn->parser = memory_alloc(&conn->account.memory, sizeof(*conn->parser));
             *conn->parser = *parser;
         }
         return false;
@@ -199,7 +217,7 @@ static void keep(struct resp_conn *conn)
     struct resp_shared *shared = resp_shared(conn);
     uint32_t count = shared->arg_count;
     struct resp_kept *kept =
-        memory_alloc(conn->service->memory, sizeof(*kept) + count * sizeof(kept->words[0]));
+        memory_alloc(&conn->account.memory, sizeof(*kept) + count * sizeof(kept->words[0]));
     const uint8_t *bytes = conn->in.data + conn->in.start;
     kept->count = count;
     for (uint32_t i = 0; i < count; i++) {
@@ -337,7 +355,7 @@ static bool begin(struct resp_conn *conn)
     return false;
 }
 
-static void advance(struct resp_conn *conn)
+void resp_conn_advance(struct resp_conn *conn)
 {
     struct resp_shared *shared = resp_shared(conn);
     conn->service->source = conn->source;
@@ -378,7 +396,7 @@ static void advance(struct resp_conn *conn)
         resp_conn_shut(conn); /* the rest is a partial request or empty */
     }
     buffer_release_above(&conn->in, RESP_BUFFER_KEPT);
-    update_clock(conn);
+    resp_conn_update_clock(conn);
     if (buffer_len(&conn->out) > 0) {
         resp_conn_mark_ready(conn);
     }
@@ -401,21 +419,28 @@ void resp_conn_receive(struct resp_conn *conn, struct slice bytes)
     bool is_taken = buffer_append_slice(&conn->in, bytes);
     hf_assert(is_taken); /* see resp_conn_wants_input */
     conn->received_ms = service_boot_ms(conn->service);
-    advance(conn);
+    resp_conn_advance(conn);
 }
 
-bool resp_conn_wants_input(const struct resp_conn *conn)
+bool resp_conn_wants_input(struct resp_conn *conn)
 {
     bool is_held = conn->kept != NULL || conn->mode != RESP_MODE_IDLE || !may_begin(conn);
-    return !conn->is_ended && !conn->is_closing &&
-           (!is_held || buffer_len(&conn->in) < RESP_INPUT_SOFT);
+    if (conn->is_ended || conn->is_closing ||
+        (is_held && buffer_len(&conn->in) >= RESP_INPUT_SOFT)) {
+        return false;
+    }
+    if (conn_budget_is_over(conn->account.budget)) {
+        resp_conn_mark_ready(conn); /* after conn_budget_enforce */
+        return false;
+    }
+    return true;
 }
 
 void resp_conn_end(struct resp_conn *conn)
 {
     conn->is_ended = true;
     resp_acquire_end(conn);
-    advance(conn);
+    resp_conn_advance(conn);
     resp_conn_mark_ready(conn);
 }
 
@@ -438,7 +463,7 @@ void resp_conn_written(struct resp_conn *conn, size_t len)
         pending_written(awaited);
     }
     if (buffer_len(&conn->out) == 0) {
-        update_clock(conn);
+        resp_conn_update_clock(conn);
     }
     if (buffer_len(&conn->in) > 0 && may_begin(conn) && conn->mode == RESP_MODE_IDLE) {
         resp_conn_mark_ready(conn);
@@ -472,131 +497,4 @@ void resp_conn_error(struct resp_conn *conn, const char *code, const char *forma
     va_end(arguments);
     resp_error(&w, code, "%s", text);
     resp_shared(conn)->errors++;
-}
-
-void resp_open_all(struct service *s)
-{
-    struct resp_shared *shared = memory_alloc(s->memory, sizeof(*shared));
-    memset(shared, 0, sizeof(*shared));
-    list_init(&shared->conns);
-    list_init(&shared->ready);
-    list_init(&shared->transfers);
-    list_init(&shared->idle);
-    list_init(&shared->pending);
-    pool_init(&shared->pool, s->memory);
-    shared->born_ms = service_boot_ms(s);
-    keyspace_open(&shared->keyspace, s);
-    s->resp = shared;
-    resp_set_open(s);
-    resp_pubsub_open(s);
-}
-
-void resp_close_all(struct service *s)
-{
-    struct resp_shared *shared = s->resp;
-    hf_assert(list_is_empty(&shared->conns));
-    resp_script_close(s);
-    resp_pubsub_close(s);
-    keyspace_close(&shared->keyspace);
-    pool_close(&shared->pool);
-    memory_free(s->memory, shared, sizeof(*shared));
-}
-
-static void run_deadlines(struct service *s)
-{
-    struct resp_shared *shared = s->resp;
-    uint64_t now_ms = service_boot_ms(s);
-    while (!list_is_empty(&shared->transfers)) {
-        struct resp_conn *conn = LIST_OBJECT(shared->transfers.next, struct resp_conn, deadline);
-        if (conn->since_ms + s->options.request_ms > now_ms) {
-            break;
-        }
-        list_remove(&conn->deadline);
-        if (conn->is_closing) { /* the client does not read the last reply */
-            buffer_truncate(&conn->out, 0);
-        } else {
-            conn->clock = RESP_CLOCK_NONE;
-            resp_conn_error(conn, "ERR", "Protocol error: the request did not arrive in time");
-            resp_conn_shut(conn);
-        }
-        resp_conn_mark_ready(conn);
-    }
-    while (!list_is_empty(&shared->idle)) {
-        struct resp_conn *conn = LIST_OBJECT(shared->idle.next, struct resp_conn, deadline);
-        if (conn->since_ms + RESP_IDLE_MS > now_ms) {
-            break;
-        }
-        resp_conn_shut(conn);
-    }
-}
-
-void resp_run_all(struct service *s)
-{
-    struct resp_shared *shared = s->resp;
-    run_deadlines(s);
-    struct list ready;
-    list_init(&ready);
-    list_move_all(&ready, &shared->ready);
-    for (struct list *link = list_take(&ready); link != NULL; link = list_take(&ready)) {
-        struct resp_conn *conn = LIST_OBJECT(link, struct resp_conn, ready);
-        if (buffer_len(&conn->in) > 0 || conn->is_ended) {
-            advance(conn);
-        }
-        update_clock(conn);
-        list_remove(&conn->ready);                /* the call below reports all changes so far */
-        conn->options.ready(conn->options.owner); /* may free the connection */
-    }
-}
-
-uint64_t resp_next_ms(const struct service *s)
-{
-    const struct resp_shared *shared = s->resp;
-    if (!list_is_empty(&shared->ready) || shared->is_behind) {
-        return 0;
-    }
-    uint64_t next_ms = UINT64_MAX;
-    if (!list_is_empty(&shared->transfers)) {
-        const struct resp_conn *conn =
-            LIST_OBJECT(shared->transfers.next, struct resp_conn, deadline);
-        next_ms = conn->since_ms + s->options.request_ms;
-    }
-    if (!list_is_empty(&shared->idle)) {
-        const struct resp_conn *conn = LIST_OBJECT(shared->idle.next, struct resp_conn, deadline);
-        uint64_t idle_ms = conn->since_ms + RESP_IDLE_MS;
-        next_ms = idle_ms < next_ms ? idle_ms : next_ms;
-    }
-    if (!list_is_empty(&shared->pending)) { /* ordered by give_up_ms */
-        const struct resp_conn *conn = LIST_OBJECT(shared->pending.next, struct resp_conn, pending);
-        next_ms = conn->give_up_ms < next_ms ? conn->give_up_ms : next_ms;
-    }
-    return next_ms;
-}
-
-void resp_drain_all(struct service *s)
-{
-    struct resp_shared *shared = s->resp;
-    for (struct list *link = shared->conns.next; link != &shared->conns; link = link->next) {
-        struct resp_conn *conn = LIST_OBJECT(link, struct resp_conn, link);
-        conn->is_ended = true; /* answer the requests received; no more input */
-        resp_conn_mark_ready(conn);
-    }
-}
-
-void resp_on_event(struct service *s, const struct event *event)
-{
-    if (event->type == EVENT_PUBLISHED) {
-        resp_pubsub_deliver(s, event->name, event->text);
-    }
-}
-
-void resp_stats(const struct service *s, struct service_stats *out)
-{
-    const struct resp_shared *shared = s->resp;
-    out->resp_connections = shared->conn_count;
-    out->resp_accepted = shared->connections;
-    out->resp_commands = shared->commands;
-    out->resp_errors = shared->errors;
-    out->resp_conflicts = shared->conflicts;
-    out->resp_dropped = shared->dropped;
-    resp_script_stats(s, out);
 }

@@ -66,6 +66,8 @@ struct resp_conn {
     uint64_t since_ms; /* boot time: when the clock started */
     uint64_t born_ms;
     uint64_t received_ms;
+    struct conn_account account; /* of the memory limit; its buffers, parser and kept words */
+    bool is_broken_off;          /* by that limit */
     struct buffer in;
     struct buffer out;
     struct resp_parser *parser; /* of a partial request; NULL: none */
@@ -162,6 +164,11 @@ static inline bool resp_is_subscribed(const struct resp_conn *conn)
 /* conn.c */
 void resp_conn_mark_ready(struct resp_conn *conn);
 void resp_conn_shut(struct resp_conn *conn);
+/* Begins the requests in the input. */
+void resp_conn_advance(struct resp_conn *conn);
+void resp_conn_update_clock(struct resp_conn *conn);
+/* Drops its requests and its output at once; it is finished then. */
+void resp_conn_break_off(struct resp_conn *conn);
 /* Replies "-CODE text" and counts the error. */
 void resp_conn_error(struct resp_conn *conn, const char *code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
