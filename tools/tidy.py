@@ -26,7 +26,7 @@ MAY_INCLUDE = {
     "script": {"base", "wire"},
     "replica": {"base", "core"},
     "storage": {"base"},
-    "service": {"base", "core", "wire", "script", "replica"},
+    "service": {"base", "core", "wire", "script", "replica", "tls"},
     "net": {"base"},
     "redis": {"base", "core", "replica", "net"},
     "node": {"base", "core", "wire", "script", "replica", "storage", "service", "net", "redis", "tls"},

@@ -20,6 +20,20 @@
 #define LIMIT_CHECKS 64                  /* of a transaction (S13) */
 #define LIMIT_EFFECTS 64                 /* ... */
 #define LIMIT_TRANSACT_BYTES (40u << 10) /* of all its checks and effects together */
+#define LIMIT_POLICY_CHANGES 256            /* of a policy_change (S14) */
+#define LIMIT_POLICY_BYTES (40u << 10)      /* of all of them together */
+
+/* The policy (S14). */
+#define LIMIT_POLICY_NAME 64         /* bytes of the name of a tenant or a principal */
+#define LIMIT_POLICY_TEXT 256        /* ... of a description */
+#define LIMIT_SERIAL 64              /* hexadecimal digits of a certificate's serial number */
+#define LIMIT_TENANTS 1024           /* the tenant `default` included */
+#define LIMIT_PRINCIPALS 10000
+#define LIMIT_PRINCIPAL_GRANTS 64
+#define LIMIT_CLUSTER_ADMINS 128     /* principals with `admin` on the cluster */
+#define LIMIT_TOKENS 20000           /* bearer tokens */
+#define LIMIT_PRINCIPAL_TOKENS 64    /* ... of one principal */
+#define LIMIT_BARRED_SERIALS 1024
 
 /* Counts in the state. */
 #define LIMIT_SESSION_ENTRIES 10000   /* names held or waited for by one session (S2.1) */
@@ -170,6 +184,18 @@
 #define LIMIT_DEADLOCK_EDGES 6
 #undef LIMIT_DEADLOCK_VISITS
 #define LIMIT_DEADLOCK_VISITS 24
+#undef LIMIT_TENANTS
+#define LIMIT_TENANTS 4
+#undef LIMIT_PRINCIPALS
+#define LIMIT_PRINCIPALS 6
+#undef LIMIT_CLUSTER_ADMINS
+#define LIMIT_CLUSTER_ADMINS 3
+#undef LIMIT_TOKENS
+#define LIMIT_TOKENS 5
+#undef LIMIT_PRINCIPAL_TOKENS
+#define LIMIT_PRINCIPAL_TOKENS 3
+#undef LIMIT_BARRED_SERIALS
+#define LIMIT_BARRED_SERIALS 3
 #endif
 
 #endif

@@ -150,7 +150,10 @@ static ref session_of(struct core *c, const struct acquire_request *req)
     if (req->session != 0) {
         return req->session;
     }
-    return session_new(c, req->cmd->tenant, req->a->lease, req->a->client, true, req->a->ttl_ms);
+    ref session =
+        session_new(c, req->cmd->tenant, req->a->lease, req->a->client, true, req->a->ttl_ms);
+    session_at(c, session)->principal = req->cmd->principal;
+    return session;
 }
 
 static void make_locks(struct core *c, struct acquire_request *req)
@@ -257,7 +260,7 @@ void apply_acquire(struct core *c, const struct command *cmd, struct result *out
     req.a = &cmd->acquire;
     req.session = 0;
     if (!id_is_zero(cmd->session)) {
-        out->error = session_for(c, cmd->tenant, cmd->session, &req.session);
+        out->error = session_for(c, cmd, &req.session);
         if (out->error != HF_OK) {
             return;
         }

@@ -171,7 +171,7 @@ static bool is_same_request(const struct core *c, const struct acquire_request *
     ref session = is_grant ? grant_at(c, target)->session : waiter_at(c, target)->session;
     uint32_t parts = is_grant ? grant_parts(c, grant_at(c, target)) : waiter_at(c, target)->parts;
     const struct session *s = session_at(c, session);
-    if (s->tenant != req->cmd->tenant || parts != req->count) {
+    if (!session_is_of(s, req->cmd) || parts != req->count) {
         return false;
     }
     if (req->session != 0 ? session != req->session

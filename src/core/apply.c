@@ -131,6 +131,9 @@ static void dispatch(struct core *c, const struct command *cmd, struct result *o
     case COMMAND_TRANSACT:
         apply_transact(c, cmd, out);
         return;
+    case COMMAND_POLICY_CHANGE:
+        apply_policy_change(c, cmd, out);
+        return;
     case COMMAND_NONE:
     case COMMAND_COUNT:
         break;
@@ -290,6 +293,9 @@ void core_apply(struct core *c, const struct command *cmd, struct result *out)
     enum hf_error error = command_check(cmd);
     if (error == HF_OK && command_since(cmd) > c->version) {
         error = HF_NOT_UPGRADED; /* a member may not support it */
+    }
+    if (error == HF_OK && cmd->principal != 0) {
+        error = authorise_command(core_policy(c), cmd, NULL);
     }
     if (error != HF_OK) {
         out->error = error;

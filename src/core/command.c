@@ -64,6 +64,11 @@ static void field_clear_effects(struct packed *field)
     field_clear_checks(field);
 }
 
+static void field_clear_changes(struct packed *field)
+{
+    field_clear_checks(field);
+}
+
 static void field_put_ids(struct writer *w, uint32_t version, const struct ids *field)
 {
     (void)version;
@@ -88,6 +93,11 @@ static void field_put_checks(struct writer *w, uint32_t version, const struct pa
 }
 
 static void field_put_effects(struct writer *w, uint32_t version, const struct packed *field)
+{
+    field_put_checks(w, version, field);
+}
+
+static void field_put_changes(struct writer *w, uint32_t version, const struct packed *field)
 {
     field_put_checks(w, version, field);
 }
@@ -151,6 +161,22 @@ static void field_take_effects(struct reader *r, uint32_t version, struct packed
     *field = (struct packed){(uint32_t)found, bytes};
 }
 
+static void field_take_changes(struct reader *r, uint32_t version, struct packed *field,
+                               uint64_t max)
+{
+    (void)version;
+    uint64_t count = read_u64(r);
+    struct slice bytes = read_slice(r, LIMIT_POLICY_BYTES);
+    struct reader list = reader_make(bytes);
+    struct policy_change change;
+    uint64_t found = 0;
+    while (unpack_policy_change(&list, &change)) {
+        found++;
+    }
+    r->bad = r->bad || count > max || count != found || !reader_done(&list);
+    *field = (struct packed){(uint32_t)found, bytes};
+}
+
 static bool field_is_set_ids(const struct ids *field)
 {
     return field->count > 0;
@@ -171,6 +197,11 @@ static bool field_is_set_effects(const struct packed *field)
     return field->count > 0;
 }
 
+static bool field_is_set_changes(const struct packed *field)
+{
+    return field->count > 0;
+}
+
 static uint64_t digest_add_names(uint64_t digest, const struct names *field)
 {
     digest = digest_add_u32(digest, &field->count);
@@ -186,6 +217,11 @@ static uint64_t digest_add_checks(uint64_t digest, const struct packed *field)
 }
 
 static uint64_t digest_add_effects(uint64_t digest, const struct packed *field)
+{
+    return digest_add_slice(digest, &field->bytes);
+}
+
+static uint64_t digest_add_changes(uint64_t digest, const struct packed *field)
 {
     return digest_add_slice(digest, &field->bytes);
 }

@@ -1,7 +1,7 @@
 /* The rules of command_check: lengths, text, ranges. */
 #include "base/panic.h"
 #include "base/text.h"
-#include "core/command.h"
+#include "core/policy.h"
 
 static bool plain_between(struct slice text, size_t min, size_t max)
 {
@@ -224,6 +224,18 @@ static enum hf_error check_header(const struct command *c)
     return HF_OK;
 }
 
+/* Sessions of removed principals end by their TTL: ending them at once is not supported yet. */
+static enum hf_error check_policy_change(const struct command_policy_change *p)
+{
+    if (p->origin >= POLICY_ORIGINS || p->end_sessions != 0 || p->changes.count == 0) {
+        return HF_INVALID_POLICY;
+    }
+    if (!plain_between(p->actor, 1, LIMIT_ACTOR) || !plain_between(p->reason, 1, LIMIT_REASON)) {
+        return HF_INVALID_ACTOR;
+    }
+    return policy_changes_check(&p->changes);
+}
+
 static enum hf_error check_body(const struct command *c)
 {
     switch (c->type) {
@@ -264,6 +276,8 @@ static enum hf_error check_body(const struct command *c)
         return check_operator(c->note.name, c->note.actor, c->note.reason);
     case COMMAND_TRANSACT:
         return check_transact(c);
+    case COMMAND_POLICY_CHANGE:
+        return check_policy_change(&c->policy_change);
     case COMMAND_KEEPALIVE:
         return c->keepalive.sessions.count <= LIMIT_KEEPALIVE_IDS ? HF_OK : HF_MALFORMED;
     case COMMAND_LEAD:

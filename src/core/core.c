@@ -8,7 +8,7 @@
 
 _Static_assert(offsetof(struct grant, lease_next) == offsetof(struct waiter, lease_next),
                "grants and waiters share the table of leases");
-_Static_assert(sizeof(struct grant) == 64 && sizeof(struct session) == 72 &&
+_Static_assert(sizeof(struct grant) == 64 && offsetof(struct session, client) == 76 &&
                    offsetof(struct lock, name) == 20,
                "the sizes that bench/core counts on");
 
@@ -250,6 +250,7 @@ struct core *core_new(const struct core_options *options)
     c->event_ctx = options->event_ctx;
     c->version = options->version == 0 ? 1 : options->version;
     hf_assert(c->version <= CORE_VERSION);
+    c->policy = policy_new(c->memory);
     pool_init(&c->pool, c->memory);
     core_table(c, &c->locks, offsetof(struct lock, next), lock_hash);
     core_table(c, &c->sessions, offsetof(struct session, next), session_hash);
@@ -285,6 +286,7 @@ void core_free(struct core *c)
     }
     heap_close(&c->timers);
     pool_close(&c->pool);
+    policy_free(c->policy);
     memory_free(c->memory, c->alive, LIMIT_KEEPALIVE_IDS);
     memory_free(c->memory, c->cycle, sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE);
     memory_free(c->memory, c->kept, KEPT_BYTES);

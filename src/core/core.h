@@ -112,6 +112,9 @@ void core_recover(struct core *core, struct slice actor, struct slice reason);
  * must not apply a command that would grant (core_tokens_left). */
 void core_set_tokens(struct core *core, uint64_t first, uint64_t end);
 uint64_t core_tokens_left(const struct core *core);
+/* For a core without a log: commands and waiters are authorised by the policy of `source`, which
+ * must outlive it. */
+void core_set_policy_source(struct core *core, const struct core *source);
 /* For filters of names next to the core (S2.2). */
 uint32_t core_name_hash(const struct core *core, uint32_t tenant, struct slice name);
 /* Number of the newest audit record of tenant 0, or in a core next to a replicated one of all; 0:

@@ -158,6 +158,8 @@ static void reset_new(struct core *c, const struct command *cmd, ref session, st
 {
     (void)session;
     const struct command_fence_reset *f = &cmd->fence_reset;
+    uint8_t principal[PRINCIPAL_TEXT];
+    struct slice actor = audit_actor(c, cmd, f->actor, principal);
     struct fence_mark *mark = fence_find(c, cmd->tenant, f->resource, f->slot);
     if (mark == NULL) {
         out->error = HF_FENCE_NOT_FOUND;
@@ -174,7 +176,7 @@ static void reset_new(struct core *c, const struct command *cmd, ref session, st
     heap_change(&t->fence_heap, mark->position, mark->token);
     out->highest = mark->token;
     (void)audit_add(c, &(struct audit_entry){
-                           AUDIT_FENCE_RESET, cmd->tenant, 0, {f->resource, f->actor, f->reason}});
+                           AUDIT_FENCE_RESET, cmd->tenant, 0, {f->resource, actor, f->reason}});
     struct audit_record *record = audit_newest(c, cmd->tenant);
     hf_assert(record->action == AUDIT_FENCE_RESET);
     record->slot = f->slot;

@@ -93,6 +93,7 @@ enum hf_error core_mirror_session(struct core *c, const struct core *from, uint3
             return HF_TOO_MANY_SESSIONS;
         }
         obj = session_new(c, tenant, id, session_client(there), false, there->ttl_ms);
+        session_at(c, obj)->principal = there->principal;
     }
     struct session *s = session_at(c, obj);
     if (s->is_private) {

@@ -52,7 +52,8 @@ struct session {
     uint32_t ttl_ms;
     uint32_t timer; /* in the heap; 0 while a private session waits */
     struct id id;
-    uint64_t life_ms; /* last sign of life */
+    uint64_t life_ms;   /* last sign of life */
+    uint32_t principal; /* that opened it; 0: none */
     char client[];
 };
 
@@ -211,6 +212,7 @@ struct request {
     struct links ring; /* by seq: session's replies */
     ref target;        /* waiter or first grant; 0: none */
     uint32_t tenant;
+    uint32_t principal; /* that sent it; 0 in a session */
     uint8_t type;
     uint8_t state;
     uint8_t scope_len; /* client or actor; else the session's id */
@@ -289,6 +291,9 @@ enum audit_action {
     AUDIT_REVOKE_TAKEN,
     AUDIT_RECOVER,
     AUDIT_FENCE_RESET, /* since version 4 */
+    AUDIT_POLICY,      /* these since version 6 */
+    AUDIT_BOOTSTRAP,
+    AUDIT_RESCUE,
     AUDIT_COUNT
 };
 

@@ -9,7 +9,8 @@
 const char *audit_action_name(enum audit_action action)
 {
     static const char *const names[AUDIT_COUNT] = {
-        "FORCE_UNLOCK", "FORCE_UNLOCK_NOW", "REVOKE", "REVOKE_TAKEN", "RECOVER", "FENCE_RESET"};
+        "FORCE_UNLOCK", "FORCE_UNLOCK_NOW", "REVOKE", "REVOKE_TAKEN", "RECOVER", "FENCE_RESET",
+        "POLICY", "BOOTSTRAP", "RESCUE"};
     hf_assert((unsigned)action < AUDIT_COUNT);
     return names[action];
 }
@@ -162,6 +163,8 @@ static void force_unlock_new(struct core *c, const struct command *cmd, ref sess
 {
     (void)session;
     const struct command_force_unlock *f = &cmd->force_unlock;
+    uint8_t principal[PRINCIPAL_TEXT];
+    struct slice actor = audit_actor(c, cmd, f->actor, principal);
     ref lock = held_lock(c, cmd->tenant, f->name);
     bool lifted = lift_delay(c, cmd);
     if (lock == 0 && !lifted) {
@@ -174,12 +177,12 @@ static void force_unlock_new(struct core *c, const struct command *cmd, ref sess
     struct slice trace = audit_trace(c, lock, bytes);
     out->count = lock == 0 ? 0 : gather_holders(c, lock, holders, &out->more);
     for (uint32_t i = 0; i < out->count; i++) {
-        grant_end(c, holders[i], ENDED_FORCED, c->now_ms, f->actor, f->reason, f->now);
+        grant_end(c, holders[i], ENDED_FORCED, c->now_ms, actor, f->reason, f->now);
     }
     audit_add(c, &(struct audit_entry){f->now ? AUDIT_FORCE_UNLOCK_NOW : AUDIT_FORCE_UNLOCK,
                                        cmd->tenant,
                                        out->count,
-                                       {f->name, f->actor, f->reason, trace}});
+                                       {f->name, actor, f->reason, trace}});
 }
 
 void apply_force_unlock(struct core *c, const struct command *cmd, struct result *out)
@@ -217,18 +220,20 @@ static bool revoke_request(struct core *c, const struct command_revoke *r, ref g
 static void revoke_new(struct core *c, const struct command *cmd, ref session, struct result *out)
 {
     (void)session;
-    const struct command_revoke *r = &cmd->revoke;
-    ref lock = held_lock(c, cmd->tenant, r->name);
+    uint8_t principal[PRINCIPAL_TEXT];
+    struct command_revoke r = cmd->revoke;
+    r.actor = audit_actor(c, cmd, r.actor, principal);
+    ref lock = held_lock(c, cmd->tenant, r.name);
     if (lock == 0) {
         out->error = HF_NOT_HELD;
         return;
     }
     uint8_t bytes[LIMIT_TRACE];
     struct slice trace = audit_trace(c, lock, bytes);
-    uint64_t at_ms = c->now_ms + r->grace_ms;
+    uint64_t at_ms = c->now_ms + r.grace_ms;
     uint64_t record = audit_add(
         c,
-        &(struct audit_entry){AUDIT_REVOKE, cmd->tenant, 0, {r->name, r->actor, r->reason, trace}});
+        &(struct audit_entry){AUDIT_REVOKE, cmd->tenant, 0, {r.name, r.actor, r.reason, trace}});
     uint32_t looked_at = 0;
     RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
     {
@@ -238,11 +243,11 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
         }
         core_step(c, 1);
         looked_at++;
-        out->count += revoke_request(c, r, obj, at_ms, record);
+        out->count += revoke_request(c, &r, obj, at_ms, record);
     }
     hf_assert(looked_at > 0);
     audit_newest(c, cmd->tenant)->count = out->count;
-    if (r->grace_ms == 0) {
+    if (r.grace_ms == 0) {
         /* Due now: the following commands treat them as dead (S1.7). */
         c->backlog = true;
     }
@@ -315,6 +320,8 @@ void apply_note(struct core *c, const struct command *cmd, struct result *out)
 {
     hf_assert(cmd->type == COMMAND_NOTE);
     const struct command_note *n = &cmd->note;
+    uint8_t principal[PRINCIPAL_TEXT];
+    struct slice actor = audit_actor(c, cmd, n->actor, principal);
     if (n->action >= AUDIT_RECOVER) {
         out->error = HF_MALFORMED;
         return;
@@ -322,7 +329,7 @@ void apply_note(struct core *c, const struct command *cmd, struct result *out)
     audit_add(c, &(struct audit_entry){(enum audit_action)n->action,
                                        cmd->tenant,
                                        n->count,
-                                       {n->name, n->actor, n->reason}});
+                                       {n->name, actor, n->reason}});
     audit_newest(c, cmd->tenant)->is_note = c->version >= 3;
     out->count = n->count;
 }

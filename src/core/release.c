@@ -3,6 +3,7 @@
 #include "core/state.h"
 
 struct grant_selector {
+    const struct command *cmd;
     uint32_t tenant;
     struct slice name;
     struct slice client;
@@ -45,7 +46,7 @@ static bool agrees(const struct core *c, const struct grant_selector *n, ref gra
 {
     const struct grant *g = grant_at(c, grant);
     const struct session *s = session_at(c, g->session);
-    if (s->tenant != n->tenant || (n->token != 0 && g->token != n->token) ||
+    if (!session_is_of(s, n->cmd) || (n->token != 0 && g->token != n->token) ||
         (n->client.len > 0 && !slice_equal(session_client(s), n->client)) ||
         (!id_is_zero(n->session) && (s->is_private || !id_equal(s->id, n->session)))) {
         return false;
@@ -114,7 +115,7 @@ static ref session_if_alive(struct core *c, const struct command *cmd)
 {
     ref session = 0;
     if (!id_is_zero(cmd->session)) {
-        (void)session_for(c, cmd->tenant, cmd->session, &session);
+        (void)session_for(c, cmd, &session);
     }
     return session;
 }
@@ -123,7 +124,7 @@ static void release_new(struct core *c, const struct command *cmd, ref session, 
 {
     (void)session;
     const struct command_release *r = &cmd->release;
-    struct grant_selector n = {cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
+    struct grant_selector n = {cmd, cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
     ref grant = find_grant(c, &n, out);
     if (grant == 0) {
         return;
@@ -170,7 +171,7 @@ static void renew_new(struct core *c, const struct command *cmd, ref session, st
 {
     (void)session;
     const struct command_renew *r = &cmd->renew;
-    struct grant_selector n = {cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
+    struct grant_selector n = {cmd, cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
     ref grant = find_grant(c, &n, out);
     if (grant != 0) {
         grant_renew(c, grant, r->ttl_ms);
@@ -199,7 +200,7 @@ static void proclaim_new(struct core *c, const struct command *cmd, ref session,
 {
     (void)session;
     const struct command_proclaim *p = &cmd->proclaim;
-    struct grant_selector n = {cmd->tenant, p->name, p->client, {0, 0}, cmd->session, p->token};
+    struct grant_selector n = {cmd, cmd->tenant, p->name, p->client, {0, 0}, cmd->session, p->token};
     ref grant = find_grant(c, &n, out);
     if (grant == 0) {
         return;

@@ -29,11 +29,12 @@ size_t request_size(const struct request *r)
     return sizeof(*r) + r->scope_len + r->id_len;
 }
 
-static uint32_t key_hash(const struct core *c, uint32_t tenant, uint8_t type, struct id session,
+/* `who`: the principal above the type. */
+static uint32_t key_hash(const struct core *c, uint32_t tenant, uint64_t who, struct id session,
                          struct slice scope, struct slice id)
 {
     hf_assert(id.len > 0);
-    uint64_t words[4] = {tenant, type, session.high, session.low};
+    uint64_t words[4] = {tenant, who, session.high, session.low};
     uint64_t hash = XXH3_64bits_withSeed(words, sizeof(words), c->hash_key);
     if (scope.len > 0) {
         hash = XXH3_64bits_withSeed(scope.data, scope.len, hash);
@@ -47,9 +48,20 @@ uint32_t request_hash(const void *ctx, const void *object)
     return ((const struct request *)object)->hash;
 }
 
+static uint64_t hash_who(unsigned type, uint32_t principal)
+{
+    return type + ((uint64_t)principal << 8);
+}
+
 uint32_t request_make_hash(const struct core *ctx, const struct request *r)
 {
-    return key_hash(ctx, r->tenant, r->type, r->session, request_scope(r), request_id(r));
+    return key_hash(ctx, r->tenant, hash_who(r->type, r->principal), r->session, request_scope(r), request_id(r));
+}
+
+/* A session has one owner, so an id in it needs no principal. */
+static uint32_t principal_of(const struct command *cmd)
+{
+    return id_is_zero(cmd->session) ? cmd->principal : 0;
 }
 
 /* The scope of an id without a session. */
@@ -79,7 +91,8 @@ static struct slice scope_of(const struct command *cmd)
 
 static bool has_key(const struct request *r, const struct request_key *key)
 {
-    return r->hash == key->hash && r->tenant == key->tenant && r->type == key->type &&
+    return r->hash == key->hash && r->tenant == key->tenant &&
+           r->principal == key->principal && r->type == key->type &&
            id_equal(r->session, key->session_id) && slice_equal(request_scope(r), key->scope) &&
            slice_equal(request_id(r), key->id);
 }
@@ -159,7 +172,8 @@ static ref find_by_seq(struct core *c, const struct session_extra *x, uint64_t s
 uint32_t request_hash_of(const struct core *c, const struct command *cmd)
 {
     struct slice scope = id_is_zero(cmd->session) ? scope_of(cmd) : slice_make(NULL, 0);
-    return key_hash(c, cmd->tenant, (uint8_t)cmd->type, cmd->session, scope, cmd->request_id);
+    return key_hash(c, cmd->tenant, hash_who(cmd->type, principal_of(cmd)), cmd->session, scope,
+                    cmd->request_id);
 }
 
 static void untie(struct core *c, struct request *r)
@@ -211,6 +225,7 @@ enum hf_error request_look(struct core *c, const struct command *cmd, ref sessio
 {
     hf_assert(session == 0 || id_equal(session_at(c, session)->id, cmd->session));
     *key = (struct request_key){.tenant = cmd->tenant,
+                                .principal = principal_of(cmd),
                                 .type = cmd->type,
                                 .session = session,
                                 .session_id = cmd->session,
@@ -223,8 +238,7 @@ enum hf_error request_look(struct core *c, const struct command *cmd, ref sessio
     }
     if (cmd->request_id.len > 0) {
         key->scope = id_is_zero(cmd->session) ? scope_of(cmd) : slice_make(NULL, 0);
-        key->hash =
-            key_hash(c, key->tenant, (uint8_t)key->type, key->session_id, key->scope, key->id);
+        key->hash = request_hash_of(c, cmd);
         *request = request_find(c, key);
     } else if (session != 0 && cmd->seq != 0) {
         const struct session_extra *x = session_extra_make(c, session);
@@ -271,6 +285,7 @@ bool core_knows(const struct core *c, const struct command *cmd)
 {
     if (cmd->request_id.len > 0) {
         struct request_key key = {.tenant = cmd->tenant,
+                                  .principal = principal_of(cmd),
                                   .type = cmd->type,
                                   .session_id = cmd->session,
                                   .scope = id_is_zero(cmd->session) ? scope_of(cmd)
@@ -317,6 +332,7 @@ ref request_new(struct core *c, const struct request_key *key)
     ref obj = 0;
     struct request *r = pool_alloc(&c->pool, sizeof(*r) + key->scope.len + key->id.len, &obj);
     r->tenant = key->tenant;
+    r->principal = key->principal;
     r->type = (uint8_t)key->type;
     r->state = REQUEST_DONE;
     r->session = key->session_id;

@@ -3,7 +3,7 @@
 
 size_t session_size(const struct session *s)
 {
-    return sizeof(*s) + s->client_len;
+    return offsetof(struct session, client) + s->client_len;
 }
 
 struct slice session_client(const struct session *s)
@@ -60,15 +60,21 @@ bool session_is_dead(const struct core *c, const struct session *s)
     return session_deadline(c, s) <= c->now_ms;
 }
 
-enum hf_error session_for(struct core *c, uint32_t tenant, struct id id, ref *out)
+bool session_is_of(const struct session *s, const struct command *cmd)
 {
-    ref obj = session_find(c, id);
+    return s->tenant == cmd->tenant &&
+           (s->principal == cmd->principal || s->principal == 0 || cmd->principal == 0);
+}
+
+enum hf_error session_for(struct core *c, const struct command *cmd, ref *out)
+{
+    ref obj = session_find(c, cmd->session);
     if (obj == 0) {
-        return history_session_of(c, tenant, id) == ENDED_NOT ? HF_SESSION_NOT_FOUND
+        return history_session_of(c, cmd->tenant, cmd->session) == ENDED_NOT ? HF_SESSION_NOT_FOUND
                                                               : HF_SESSION_EXPIRED;
     }
     const struct session *s = session_at(c, obj);
-    if (s->is_private || s->tenant != tenant) {
+    if (s->is_private || !session_is_of(s, cmd)) {
         return HF_SESSION_NOT_FOUND;
     }
     if (c->backlog && session_is_dead(c, s)) {
@@ -85,7 +91,7 @@ ref session_new(struct core *c, uint32_t tenant, struct id id, struct slice clie
     hf_assert(client.len >= 1 && client.len <= LIMIT_CLIENT);
     hf_assert(!id_is_zero(id));
     ref obj = 0;
-    struct session *s = pool_alloc(&c->pool, sizeof(*s) + client.len, &obj);
+    struct session *s = pool_alloc(&c->pool, offsetof(struct session, client) + client.len, &obj);
     s->kind = KIND_SESSION;
     s->is_private = is_private;
     s->tenant = tenant;
@@ -186,7 +192,7 @@ static void open_new(struct core *c, const struct command *cmd, ref session, str
     ref obj = session_find(c, o->id);
     if (obj != 0) {
         const struct session *s = session_at(c, obj);
-        if (s->is_private || s->tenant != cmd->tenant ||
+        if (s->is_private || !session_is_of(s, cmd) ||
             !slice_equal(session_client(s), o->client)) {
             out->error = HF_REQUEST_ID_REUSED;
         } else if (session_is_dead(c, s)) {
@@ -212,6 +218,7 @@ static void open_new(struct core *c, const struct command *cmd, ref session, str
     }
     hf_assert(o->ttl_ms != 0 && o->metadata.len <= LIMIT_METADATA);
     obj = session_new(c, cmd->tenant, o->id, o->client, false, o->ttl_ms);
+    session_at(c, obj)->principal = cmd->principal;
     if (o->linger_ms != 0 || o->metadata.len > 0) {
         struct session_extra *x = session_extra_make(c, obj);
         x->linger_ms = o->linger_ms;
@@ -232,7 +239,7 @@ void apply_session_close(struct core *c, const struct command *cmd, struct resul
 {
     hf_assert(cmd->type == COMMAND_SESSION_CLOSE);
     ref obj = 0;
-    enum hf_error error = session_for(c, cmd->tenant, cmd->session, &obj);
+    enum hf_error error = session_for(c, cmd, &obj);
     if (error == HF_SESSION_EXPIRED &&
         history_session(c, cmd->tenant, cmd->session) == ENDED_SESSION_CLOSED) {
         out->replayed = true;
@@ -243,6 +250,12 @@ void apply_session_close(struct core *c, const struct command *cmd, struct resul
         return;
     }
     session_end(c, obj, ENDED_SESSION_CLOSED);
+}
+
+/* The sessions of a removed principal are not kept alive (S14.4). */
+static bool owner_exists(const struct core *c, const struct session *s)
+{
+    return s->principal == 0 || policy_principal(core_policy(c), s->principal, NULL);
 }
 
 void apply_keepalive(struct core *c, const struct command *cmd, struct result *out)
@@ -259,7 +272,7 @@ void apply_keepalive(struct core *c, const struct command *cmd, struct result *o
                         : HF_SESSION_EXPIRED;
         } else {
             struct session *s = session_at(c, obj);
-            if (s->is_private || s->tenant != cmd->tenant) {
+            if (s->is_private || !session_is_of(s, cmd) || !owner_exists(c, s)) {
                 error = HF_SESSION_NOT_FOUND;
             } else if (session_is_dead(c, s)) {
                 error = HF_SESSION_EXPIRED; /* the sweep ends it: too much work here */
@@ -277,7 +290,7 @@ static void stream_begin(struct core *c, const struct command *cmd, uint32_t nod
                          struct result *out)
 {
     ref obj = 0;
-    out->error = session_for(c, cmd->tenant, cmd->session, &obj);
+    out->error = session_for(c, cmd, &obj);
     if (out->error == HF_OK) {
         struct session_extra *x = session_extra_make(c, obj);
         hf_assert(c->attachment < LIMIT_NUMBER && x->stream <= c->attachment);
@@ -320,7 +333,7 @@ void apply_stream_down(struct core *c, const struct command *cmd, struct result 
 {
     hf_assert(cmd->type == COMMAND_STREAM_DOWN);
     ref obj = 0;
-    out->error = session_for(c, cmd->tenant, cmd->session, &obj);
+    out->error = session_for(c, cmd, &obj);
     if (out->error != HF_OK) {
         return;
     }

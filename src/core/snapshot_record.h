@@ -46,7 +46,8 @@ typedef struct carried FIELD_C_carried;
     F((f->flags & SESSION_HAS_EXTRA) != 0, 1, u32, linger_ms, UINT32_MAX)        \
     F((f->flags & SESSION_HAS_EXTRA) != 0, 1, u64, lingers_until_ms, UINT64_MAX) \
     F((f->flags & SESSION_HAS_EXTRA) != 0, 4, u32, node, UINT32_MAX)             \
-    F((f->flags & SESSION_HAS_EXTRA) != 0, 1, slice, metadata, LIMIT_METADATA)
+    F((f->flags & SESSION_HAS_EXTRA) != 0, 1, slice, metadata, LIMIT_METADATA)   \
+    F(true, 6, u32, principal, UINT32_MAX)
 
 struct session_record {
     SESSION_RECORD(FIELD_MEMBER)

@@ -65,6 +65,7 @@ const char *build_session(struct builder *b, struct reader *r)
     bool is_private = (f.flags & SESSION_IS_PRIVATE) != 0;
     tenant_charge(c, f.tenant);
     b->session = session_new(c, f.tenant, f.id, f.client, is_private, f.ttl_ms);
+    session_at(c, b->session)->principal = f.principal;
     current(b)->life_ms = f.life_ms;
     timer_set(c, b->session, f.timer_ms);
     if (f.flags & SESSION_HAS_EXTRA) {
@@ -175,6 +176,7 @@ const char *build_tie(struct builder *b, const struct tie *tie, enum request_sta
     }
     if (tie->kind == TIED_BY_ID) {
         struct request fields = {.tenant = s->tenant,
+                                 .principal = s->is_private ? s->principal : 0,
                                  .type = COMMAND_ACQUIRE,
                                  .state = (uint8_t)state,
                                  .target = target,

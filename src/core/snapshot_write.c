@@ -224,6 +224,9 @@ static void put_done_requests(struct out *o, const struct tenant *t, enum record
         if (where == DONE_OF_OPERATORS) {
             write_u64(&w, r->done_ms);
         }
+        if (c->version >= POLICY_VERSION) {
+            write_u64(&w, r->principal);
+        }
         record_end(o, &w);
     }
 }
@@ -345,6 +348,7 @@ static void put_session(struct out *o, ref obj)
                  (s->timer != 0 ? SESSION_HAS_TIMER : 0u) |
                  (s->extra != 0 ? SESSION_HAS_EXTRA : 0u),
         .tenant = s->tenant,
+        .principal = s->principal,
         .id = s->id,
         .client = session_client(s),
         .ttl_ms = s->ttl_ms,

@@ -12,6 +12,7 @@
 #include "base/table.h"
 #include "core/core.h"
 #include "core/key.h"
+#include "core/policy_state.h"
 #include "core/objects.h"
 #include "core/ring.h"
 #include "core/tenant.h"
@@ -40,6 +41,9 @@ struct core {
     uint64_t token_next;
     uint64_t token_end;
     bool is_taking_back;
+
+    struct policy *policy;            /* S14 */
+    const struct core *policy_source; /* its policy counts instead; or NULL */
 
     struct pool pool;
     struct table locks;
@@ -280,7 +284,9 @@ ref grant_find_by_token(const struct core *c, uint64_t token);
 /* ---- session.c ---- */
 ref session_find(const struct core *c, struct id id);
 /* The living real session, or the error. Ends a dead one. */
-enum hf_error session_for(struct core *c, uint32_t tenant, struct id id, ref *out);
+enum hf_error session_for(struct core *c, const struct command *cmd, ref *out);
+/* Of the command's tenant, and the principals of both do not differ (S14.2). */
+bool session_is_of(const struct session *s, const struct command *cmd);
 ref session_new(struct core *c, uint32_t tenant, struct id id, struct slice client, bool is_private,
                 uint32_t ttl_ms);
 struct slice session_client(const struct session *s);
@@ -347,6 +353,7 @@ void grant_renew(struct core *c, ref grant, uint32_t ttl_ms);
 /* ---- request.c ---- */
 struct request_key {
     uint32_t tenant;
+    uint32_t principal;
     enum command_type type;
     ref session;          /* owns the replies by seq; 0: none */
     struct id session_id; /* as named, also when gone; zero: the scope is client or actor */
@@ -419,12 +426,20 @@ uint64_t audit_add(struct core *c, const struct audit_entry *entry); /* returns 
 /* The trace of the first holder, copied to `bytes`. */
 struct slice audit_trace(const struct core *c, ref lock, uint8_t bytes[LIMIT_TRACE]);
 /* Adds a numbered record; drops the oldest. */
+/* The principal of the command, or else what the client said; `text` is for the result. */
+struct slice audit_actor(const struct core *c, const struct command *cmd, struct slice said,
+                         uint8_t text[PRINCIPAL_TEXT]);
 void audit_append(struct core *c, struct tenant *t, ref record);
 struct audit_record *audit_newest(struct core *c, uint32_t tenant);
 size_t audit_size(const struct audit_record *a);
 const struct audit_record *audit_find(const struct core *c, uint32_t tenant, uint64_t number);
 struct slice audit_text(const struct audit_record *a, enum audit_text which);
 const char *audit_action_name(enum audit_action action);
+
+/* ---- policy_command.c ---- */
+void apply_policy_change(struct core *c, const struct command *cmd, struct result *out);
+/* Whether the principal of a waiter may still lock all its names. */
+bool waiter_is_allowed(const struct core *c, const struct waiter *w);
 
 /* ---- fence.c ---- */
 size_t fence_mark_size(const struct fence_mark *f);

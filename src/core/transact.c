@@ -253,8 +253,10 @@ static ref take(struct core *c, const struct command *cmd, const struct effect *
     if (!lock_in_use(c, lock_at(c, lock))) {
         lock_set_mode(c, lock, MODE_EXCLUSIVE, 0);
     }
+    ref session = session_new(c, cmd->tenant, e->lease, cmd->transact.client, true, e->ttl_ms);
+    session_at(c, session)->principal = cmd->principal;
     struct grant_terms terms = {
-        .session = session_new(c, cmd->tenant, e->lease, cmd->transact.client, true, e->ttl_ms),
+        .session = session,
         .carried = {.value = e->value},
         .lease = e->lease,
         .ttl_ms = e->ttl_ms,
@@ -312,14 +314,16 @@ static void drop(struct core *c, const struct command *cmd, const struct effect 
         return;
     }
     const struct command_transact *t = &cmd->transact;
+    uint8_t principal[PRINCIPAL_TEXT];
+    struct slice actor = audit_actor(c, cmd, t->actor, principal);
     bool now = (e->flags & EFFECT_NOW) != 0;
     uint8_t bytes[LIMIT_TRACE];
     struct slice trace = audit_trace(c, lock, bytes);
-    grant_end(c, grant, ENDED_FORCED, c->now_ms, t->actor, t->reason, now);
+    grant_end(c, grant, ENDED_FORCED, c->now_ms, actor, t->reason, now);
     audit_add(c, &(struct audit_entry){now ? AUDIT_FORCE_UNLOCK_NOW : AUDIT_FORCE_UNLOCK,
                                        cmd->tenant,
                                        1,
-                                       {e->name, t->actor, t->reason, trace}});
+                                       {e->name, actor, t->reason, trace}});
 }
 
 static void expire(struct core *c, const struct command *cmd, const struct effect *e,

@@ -13,7 +13,8 @@
  *      a stream is recorded (S4.6)
  *   5  heads of snapshot records have a byte for the mode and a number for the flags; an acquire may
  *      have a trace (S4.4)
- *   6  each tenant has its own memories (S14.3) */
+ *   6  each tenant has its own memories; the policy: tenants, principals, tokens, barred serials; commands
+ *      have a principal, sessions an owner (S14) */
 #ifndef HOLDFAST_CORE_VERSION_H
 #define HOLDFAST_CORE_VERSION_H
 

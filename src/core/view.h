@@ -77,7 +77,8 @@ struct lock_view {
     F(ALL, 1, u32, ttl_ms, UINT32_MAX)         \
     F(ALL, 1, u32, linger_ms, UINT32_MAX)      \
     F(ALL, 1, u64, deadline_ms, UINT64_MAX)    \
-    F(ALL, 1, u32, entries, UINT32_MAX)
+    F(ALL, 1, u32, entries, UINT32_MAX)        \
+    F(NODE, 6, u32, principal, UINT32_MAX)
 
 /* Only those of the tier EFFICIENCY are sent; they have no stream. */
 struct session_view {
@@ -137,6 +138,7 @@ struct key_view {
     struct slice client;        /* STRING, HASH, LOCK: of the first holder */
     uint32_t holders;           /* ... their number; several only of a LOCK */
     uint64_t token;             /* ... and its token */
+    uint32_t principal;         /* ... and its principal */
     uint64_t deadline_ms;       /* ... in cluster time; COUNTER; RESERVED: of the delay. 0: none */
 };
 

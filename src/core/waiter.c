@@ -380,14 +380,14 @@ static ref find_waiter(struct core *c, const struct command *cmd, struct id leas
     }
     if (is_grant) {
         const struct grant *g = grant_at(c, obj);
-        if (session_at(c, g->session)->tenant == cmd->tenant &&
+        if (session_is_of(session_at(c, g->session), cmd) &&
             !(c->backlog && grant_is_dead(c, g))) {
             out->token = g->token;
         }
         return 0;
     }
     const struct waiter *w = waiter_at(c, obj);
-    if (session_at(c, w->session)->tenant != cmd->tenant) {
+    if (!session_is_of(session_at(c, w->session), cmd)) {
         return 0;
     }
     if (c->backlog && waiter_is_dead(c, w)) {

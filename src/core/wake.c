@@ -77,6 +77,11 @@ static bool wake_one(struct core *c, ref lock, uint32_t *budget)
                 return ready == NOT_READY;
             }
         }
+        if (!waiter_is_allowed(c, w)) {
+            *budget -= w->parts < *budget ? w->parts : *budget;
+            waiter_end(c, waiter, REASON_DENIED);
+            continue;
+        }
         if (core_tokens_left(c) == 0) { /* it stays first in its queue */
             *budget = 0;
             return false;

@@ -31,6 +31,7 @@ struct service *service_new(const struct service_options *options)
     event_ring_reset(&s->events, (struct event_id){core_index(service_core(s)), UINT32_MAX});
     list_init(&s->changes);
     list_init(&s->downloads);
+    list_init(&s->policy_work);
     list_init(&s->streams);
     list_init(&s->conns);
     conn_budget_open(&s->budget, or_default(o->conn_bytes, (size_t)512 << 20));
@@ -39,6 +40,9 @@ struct service *service_new(const struct service_options *options)
     list_init(&s->idle);
     http2_open_all(s);
     resp_open_all(s);
+    if (o->auth) {
+        auth_open(s);
+    }
     return s;
 }
 
@@ -48,6 +52,7 @@ void service_free(struct service *s)
         return;
     }
     hf_assert(list_is_empty(&s->conns));
+    auth_close(s);
     resp_close_all(s);
     http2_close_all(s);
     member_close_all(s);
@@ -113,6 +118,8 @@ void service_state_replaced(struct service *s)
 void service_run(struct service *s)
 {
     pending_run(s);
+    auth_run(s);
+    policy_run(s);
     watch_run(s);
     download_run(s);
     http_conn_run_all(s);
@@ -130,9 +137,12 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 uint64_t service_next_ms(const struct service *s)
 {
+    if (!list_is_empty(&s->policy_work)) {
+        return 0;
+    }
     return earlier(earlier(earlier(pending_next_ms(s), watch_next_ms(s)),
                            earlier(download_next_ms(s), http_conn_next_ms(s))),
-                   resp_next_ms(s));
+                   earlier(resp_next_ms(s), auth_next_ms(s)));
 }
 
 void service_drain(struct service *s)

@@ -6,6 +6,8 @@
 #include "base/heap.h"
 #include "base/pool.h"
 #include "base/table.h"
+#include "core/policy.h"
+#include "service/auth/auth.h"
 #include "service/http/conn_budget.h"
 #include "service/list.h"
 #include "service/request/event_ring.h"
@@ -54,6 +56,8 @@ struct service {
 
     struct list changes; /* membership changes in flight; api_member.c */
 
+    struct list policy_work; /* changes of the policy to compute; auth/policy_api.c */
+
     struct list downloads; /* snapshots being taken or sent; api_snapshot.c */
     uint32_t download_count;
 
@@ -89,6 +93,9 @@ struct service {
 
     struct resp_shared *resp; /* resp/ */
 
+    struct auth_state *auth; /* auth/; NULL: auth = off */
+    uint64_t auth_failures;
+
     struct list quiet; /* with HTTP/2 streams, by last input */
 
     uint64_t requests;
@@ -104,6 +111,11 @@ static inline uint64_t service_boot_ms(const struct service *s)
 static inline const struct core *service_core(const struct service *s)
 {
     return s->gateway.core(s->gateway.ctx);
+}
+
+static inline const struct policy *service_policy(const struct service *s)
+{
+    return core_policy(service_core(s));
 }
 
 /* NULL: this node lacks that tier's state. */
@@ -189,6 +201,9 @@ void resp_stats(const struct service *s, struct service_stats *out);
 
 /* api_member.c */
 void member_close_all(struct service *s);
+
+/* auth/policy_api.c */
+void policy_run(struct service *s);
 
 /* api_snapshot.c */
 void download_run(struct service *s);

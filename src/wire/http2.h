@@ -38,6 +38,8 @@ struct http2_request {
     struct slice last_event_id;
     struct slice grpc_timeout;
     struct slice grpc_encoding;
+    struct slice authorization;
+    struct slice tenant; /* holdfast-tenant */
 };
 
 /* They may respond, write, finish and reset, but must not call http2_receive or http2_flush. */

@@ -26,19 +26,21 @@ static const struct slice names[FIELD_COUNT] = {
     [FIELD_LAST_EVENT_ID] = NAME("last-event-id"),
     [FIELD_GRPC_TIMEOUT] = NAME("grpc-timeout"),
     [FIELD_GRPC_ENCODING] = NAME("grpc-encoding"),
+    [FIELD_AUTHORIZATION] = NAME("authorization"),
+    [FIELD_TENANT] = NAME("holdfast-tenant"),
 };
 
-/* Candidate fields by the length of the name; the same twice: only one. */
-enum { NAME_MAX_LEN = 15 };
-static const uint8_t by_length[NAME_MAX_LEN + 1][2] = {
-    [4] = {FIELD_HOST, FIELD_HOST},
-    [5] = {FIELD_PATH, FIELD_PATH},
-    [6] = {FIELD_ORIGIN, FIELD_ORIGIN},
-    [7] = {FIELD_METHOD, FIELD_METHOD},
-    [10] = {FIELD_AUTHORITY, FIELD_AUTHORITY},
-    [12] = {FIELD_CONTENT_TYPE, FIELD_GRPC_TIMEOUT},
-    [13] = {FIELD_LAST_EVENT_ID, FIELD_GRPC_ENCODING},
-    [15] = {FIELD_IDEMPOTENCY_KEY, FIELD_IDEMPOTENCY_KEY},
+/* Candidate fields by the length of the name; the same again: no more. */
+enum { NAME_MAX_LEN = 15, CANDIDATES = 3 };
+static const uint8_t by_length[NAME_MAX_LEN + 1][CANDIDATES] = {
+    [4] = {FIELD_HOST, FIELD_HOST, FIELD_HOST},
+    [5] = {FIELD_PATH, FIELD_PATH, FIELD_PATH},
+    [6] = {FIELD_ORIGIN, FIELD_ORIGIN, FIELD_ORIGIN},
+    [7] = {FIELD_METHOD, FIELD_METHOD, FIELD_METHOD},
+    [10] = {FIELD_AUTHORITY, FIELD_AUTHORITY, FIELD_AUTHORITY},
+    [12] = {FIELD_CONTENT_TYPE, FIELD_GRPC_TIMEOUT, FIELD_GRPC_TIMEOUT},
+    [13] = {FIELD_AUTHORIZATION, FIELD_LAST_EVENT_ID, FIELD_GRPC_ENCODING},
+    [15] = {FIELD_IDEMPOTENCY_KEY, FIELD_TENANT, FIELD_TENANT},
 };
 
 void http2_head_init(struct http2_head *head, const struct memory *memory)
@@ -110,12 +112,12 @@ void http2_head_add(struct http2_head *head, struct slice name, struct slice val
     if (name.len > NAME_MAX_LEN) {
         return;
     }
-    enum http2_field first = by_length[name.len][0];
-    enum http2_field second = by_length[name.len][1];
-    if (slice_equal(name, names[first])) {
-        keep(head, first, value);
-    } else if (second != first && slice_equal(name, names[second])) {
-        keep(head, second, value);
+    const uint8_t *candidates = by_length[name.len];
+    for (size_t i = 0; i < CANDIDATES && (i == 0 || candidates[i] != candidates[i - 1]); i++) {
+        if (slice_equal(name, names[candidates[i]])) {
+            keep(head, candidates[i], value);
+            return;
+        }
     }
 }
 
@@ -149,4 +151,6 @@ void http2_head_read(struct http2_head *head, struct http2_request *out)
     out->last_event_id = value_of(head, FIELD_LAST_EVENT_ID);
     out->grpc_timeout = value_of(head, FIELD_GRPC_TIMEOUT);
     out->grpc_encoding = value_of(head, FIELD_GRPC_ENCODING);
+    out->authorization = value_of(head, FIELD_AUTHORIZATION);
+    out->tenant = value_of(head, FIELD_TENANT);
 }

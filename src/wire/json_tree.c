@@ -81,3 +81,29 @@ void json_tree_write(const struct json_t *value, struct buffer *out)
     }
     (void)json_dump_callback(value, append, out, JSON_COMPACT | JSON_ENCODE_ANY);
 }
+
+bool json_tree_is_object(const struct json_t *value)
+{
+    return json_is_object(value);
+}
+
+bool json_tree_is_array(const struct json_t *value)
+{
+    return json_is_array(value);
+}
+
+const char *json_tree_other_key(const struct json_t *object, const char *const *keys)
+{
+    json_t *all = (json_t *)(uintptr_t)object; /* jansson's iterators are not const */
+    for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {
+        const char *key = json_object_iter_key(at);
+        size_t i = 0;
+        while (keys[i] != NULL && strcmp(keys[i], key) != 0) {
+            i++;
+        }
+        if (keys[i] == NULL) {
+            return key;
+        }
+    }
+    return NULL;
+}

@@ -34,11 +34,12 @@ static inline struct caller_id caller_node(uint32_t tenant)
 static inline void caller_sign(struct command *c, struct caller_id who)
 {
     c->tenant = who.tenant;
+    c->principal = who.principal;
 }
 
 static inline struct caller_id caller_of(const struct command *c)
 {
-    return (struct caller_id){.tenant = c->tenant};
+    return (struct caller_id){.tenant = c->tenant, .principal = c->principal};
 }
 
 static inline bool caller_is(struct caller_id a, struct caller_id b)

@@ -103,7 +103,7 @@ static void on_record(void *ctx, const struct audit_view *a)
     const struct service *s = trail->x->service;
     struct slice wanted = trail->x->name;
     trail->count++;
-    if (a->tenant != trail->x->caller.id.tenant ||
+    if (a->tenant != trail->x->caller.id.tenant || !operator_may_see(trail->x, a) ||
         (wanted.len > 0 && !slice_equal(wanted, a->resource))) {
         return;
     }

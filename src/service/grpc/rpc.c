@@ -122,10 +122,10 @@ static void transport_piece(struct api_request *x, struct slice piece)
     stream_wrote(stream);
 }
 
-/* Ends only when the client is too slow, or the node stops. */
-static void transport_end(struct api_request *x, const char *why)
+/* Ends only when the client is too slow or not allowed any more, or the node stops. */
+static void transport_end(struct api_request *x, enum hf_error error, const char *why)
 {
-    rpc_finish(x, HF_UNAVAILABLE, why);
+    rpc_finish(x, error, why);
 }
 
 static size_t transport_backlog(const struct api_request *x)
@@ -134,9 +134,11 @@ static size_t transport_backlog(const struct api_request *x)
     return http2_stream_backlog(&stream->http2) + buffer_len(&stream->conn->out);
 }
 
+static void transport_resume(struct api_request *x);
+
 const struct api_transport rpc_transport = {
-    false, transport_answer, transport_stream, transport_piece, transport_end, transport_backlog,
-    NULL,
+    false,         transport_answer,  transport_stream, transport_piece,
+    transport_end, transport_backlog, transport_resume, NULL,
 };
 
 void rpc_put(struct api_request *x, const ProtobufCMessage *message)
@@ -296,15 +298,74 @@ static enum hf_error read_head(struct stream *stream, const struct http2_request
     return HF_OK;
 }
 
+/* The credentials are kept: the call may have to wait for the policy. */
+static void keep_credentials(struct stream *stream, const struct http2_request *request)
+{
+    if (stream->service->auth == NULL) {
+        return;
+    }
+    struct api_request *x = &stream->x;
+    size_t len = request->authorization.len;
+    bool is_kept = buffer_append_slice(&stream->head, request->authorization) &&
+                   buffer_append_slice(&stream->head, request->tenant);
+    hf_assert(is_kept); /* the capacity is the limit of a head */
+    struct slice all = buffer_bytes(&stream->head);
+    x->authorization = slice_make(all.data, len);
+    x->tenant_name = slice_make(all.data == NULL ? NULL : all.data + len, request->tenant.len);
+}
+
+/* False: the call is answered, or waits. */
+static bool admit(struct stream *stream)
+{
+    if (!auth_admit(&stream->x, stream->method->need)) {
+        return false;
+    }
+    if (stream->method->kind == RPC_MANY) {
+        stream_set_state(stream, STREAM_OPEN); /* no timeout for receiving the request */
+    }
+    return true;
+}
+
 void rpc_begin(struct stream *stream, const struct http2_request *request)
 {
     enum hf_error error = read_head(stream, request);
     if (error != HF_OK) {
         stream->method = NULL;
         api_request_fail(&stream->x, error, NULL);
-    } else if (stream->method->kind == RPC_MANY) {
-        stream_set_state(stream, STREAM_OPEN); /* no timeout for receiving the request */
+    } else {
+        keep_credentials(stream, request);
+        (void)admit(stream);
     }
+}
+
+/* Reads what arrived meanwhile. */
+static void read_held(struct stream *stream)
+{
+    struct buffer held;
+    bool is_complete = stream->is_complete;
+    buffer_init(&held, stream->service->memory, LIMIT_HTTP_BODY);
+    bool is_kept = buffer_append_slice(&held, buffer_bytes(&stream->body));
+    hf_assert(is_kept);
+    stream_drop_body(stream);
+    stream->is_complete = false;
+    if (buffer_len(&held) > 0) {
+        rpc_data(stream, buffer_bytes(&held), false);
+    }
+    buffer_close(&held);
+    if (is_complete && stream->state != STREAM_SENDING && !stream->is_complete) {
+        stream->is_complete = true;
+        rpc_end(stream);
+    }
+}
+
+static void transport_resume(struct api_request *x)
+{
+    struct stream *stream = stream_of(x);
+    x->service->source = stream->conn->source;
+    if (admit(stream)) {
+        read_held(stream);
+    }
+    x->service->source = 0;
 }
 
 void rpc_drain(struct stream *stream)

@@ -104,7 +104,8 @@ SAME(STALE_TOKEN);
 SAME(CONFLICT);
 SAME(WRONG_KIND);
 SAME(NOT_ISSUED);
-_Static_assert((int)REASON_COUNT == (int)HOLDFAST__V1__REASON__NOT_ISSUED + 1,
+SAME(DENIED);
+_Static_assert((int)REASON_COUNT == (int)HOLDFAST__V1__REASON__DENIED + 1,
                "lock.proto does not know every reason");
 
 Holdfast__V1__Reason rpc_reason_out(enum reason reason)

@@ -46,6 +46,15 @@ void api_member_promote(struct api_request *x);
 void api_member_demote(struct api_request *x);
 void api_member_remove(struct api_request *x);
 void api_member_transfer(struct api_request *x);
+/* auth/policy_api.c */
+void api_policy(struct api_request *x);
+void api_policy_put(struct api_request *x);
+void api_explain(struct api_request *x);
+void api_whoami(struct api_request *x);
+/* auth/token_api.c */
+void api_tokens(struct api_request *x);
+void api_token_create(struct api_request *x);
+void api_token_revoke(struct api_request *x);
 /* api_snapshot.c */
 void api_snapshot(struct api_request *x);
 /* api_status.c */

@@ -73,8 +73,36 @@ static uint64_t list_next(uint64_t next)
     return next == VIEW_END ? LIST_END : MEMORY_CURSOR + next;
 }
 
-uint64_t list_locks(struct api_request *x, view_lock_fn on, void *ctx)
+/* Rows that the caller may not read are left out. */
+struct lock_filter {
+    const struct api_request *x;
+    view_lock_fn on_lock;
+    void *ctx;
+};
+
+static void filter_lock(void *ctx, const struct lock_view *lock)
 {
+    const struct lock_filter *f = ctx;
+    if (list_may_read(f->x, lock->name)) {
+        f->on_lock(f->ctx, lock);
+    }
+}
+
+bool list_may_read(const struct api_request *x, struct slice name)
+{
+    const struct policy *p = service_policy(x->service);
+    struct caller_id who = x->caller.id;
+    return name.len > 0 ? caller_may(p, who, RIGHT_READ, name)
+                        : who.principal == 0 ||
+                              policy_allows_tenant(p, who.principal, who.tenant, RIGHT_READ);
+}
+
+uint64_t list_locks(struct api_request *x, view_lock_fn on_row, void *row_ctx)
+{
+    struct lock_filter filter = {x, on_row, row_ctx};
+    bool is_open = x->caller.id.principal == 0;
+    view_lock_fn on = is_open ? on_row : filter_lock;
+    void *ctx = is_open ? row_ctx : &filter;
     if (x->page.cursor < MEMORY_CURSOR) {
         uint64_t next = view_locks(service_core(x->service), x->caller.id.tenant, x->name,
                                    x->page.cursor, (uint32_t)x->page.limit, on, ctx);
@@ -85,8 +113,27 @@ uint64_t list_locks(struct api_request *x, view_lock_fn on, void *ctx)
     return list_next(memory_page_locks(x->service->looked, on, ctx));
 }
 
-uint64_t list_sessions(struct api_request *x, view_session_fn on, void *ctx)
+struct session_filter {
+    const struct api_request *x;
+    view_session_fn on_session;
+    void *ctx;
+};
+
+static void filter_session(void *ctx, const struct session_view *session)
 {
+    const struct session_filter *f = ctx;
+    if (session->principal == f->x->caller.id.principal) {
+        f->on_session(f->ctx, session);
+    }
+}
+
+/* A session has no name: a caller without `read` on all names sees its own. */
+uint64_t list_sessions(struct api_request *x, view_session_fn on_row, void *row_ctx)
+{
+    struct session_filter filter = {x, on_row, row_ctx};
+    bool is_open = list_may_read(x, slice_make(NULL, 0));
+    view_session_fn on = is_open ? on_row : filter_session;
+    void *ctx = is_open ? row_ctx : &filter;
     if (x->page.cursor < MEMORY_CURSOR) {
         uint64_t next = view_sessions(service_core(x->service), x->caller.id.tenant, x->page.cursor,
                                       (uint32_t)x->page.limit, on, ctx);

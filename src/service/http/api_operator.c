@@ -162,6 +162,18 @@ void api_revoke(struct api_request *x)
     }
 }
 
+bool operator_may_see(const struct api_request *x, const struct audit_view *a)
+{
+    const struct policy *p = service_policy(x->service);
+    struct caller_id who = x->caller.id;
+    if (who.principal == 0) {
+        return true;
+    }
+    return a->resource.len > 0
+               ? policy_allows(p, who.principal, who.tenant, RIGHT_OPERATE, a->resource)
+               : policy_allows_cluster(p, who.principal, RIGHT_ADMIN);
+}
+
 struct audit_listing {
     struct api_request *x;
     struct json_writer *w;
@@ -173,7 +185,7 @@ static void on_record(void *ctx, const struct audit_view *a)
     struct audit_listing *trail = ctx;
     struct json_writer *w = trail->w;
     trail->count++;
-    if (a->tenant != trail->x->caller.id.tenant) {
+    if (a->tenant != trail->x->caller.id.tenant || !operator_may_see(trail->x, a)) {
         return;
     }
     json_write_open(w, '{');

@@ -159,8 +159,10 @@ void api_session_list(struct api_request *x)
 static void render_show(struct api_request *x, const struct result *r, struct json_writer *w)
 {
     struct session_view session;
-    bool is_there = view_session(service_core(x->service), x->id, &session) &&
-                    session.tenant == x->caller.id.tenant && !session.is_private;
+    bool is_there =
+        view_session(service_core(x->service), x->id, &session) &&
+        session.tenant == x->caller.id.tenant && !session.is_private &&
+        (session.principal == x->caller.id.principal || list_may_read(x, slice_make(NULL, 0)));
     if (!is_there) {
         x->refused = HF_SESSION_NOT_FOUND;
         return;

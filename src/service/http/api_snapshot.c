@@ -74,7 +74,7 @@ static void finish(struct api_request *x)
 {
     download_abandon(x);
     x->service->requests++;
-    x->transport->end(x, "end of the snapshot");
+    x->transport->end(x, HF_OK, "end of the snapshot");
 }
 
 static bool send_piece(struct download *d)

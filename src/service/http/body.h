@@ -21,6 +21,9 @@ struct fields {
     struct slice reason;
     struct slice address;
     struct slice log_level;
+    struct slice principal;
+    struct slice description;
+    struct slice sha256;
     struct json_strings names;
     uint64_t ttl_ms;
     int64_t wait_timeout_ms;

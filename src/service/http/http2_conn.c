@@ -70,7 +70,9 @@ static void on_data(void *owner, struct http2_stream *http2, struct slice bytes,
     if (stream->state == STREAM_SENDING || stream->is_complete) {
         return; /* answered early, or data after the complete message */
     }
-    if (stream->x.transport == &rpc_transport) {
+    if (auth_is_waiting(&stream->x.wait)) {
+        (void)stream_keep_body(stream, bytes, LIMIT_HTTP_BODY);
+    } else if (stream->x.transport == &rpc_transport) {
         rpc_data(stream, bytes, is_last);
     } else {
         http2_request_data(stream, bytes);
@@ -84,6 +86,9 @@ static void on_end(void *owner, struct http2_stream *http2)
         return;
     }
     stream->is_complete = true;
+    if (auth_is_waiting(&stream->x.wait)) {
+        return; /* resumed as a complete request */
+    }
     if (stream->x.transport == &rpc_transport) {
         rpc_end(stream);
     } else {
@@ -244,6 +249,27 @@ void http2_conn_drain(struct http_conn *conn)
     }
     http2_goaway(conn->http2);
     conn_mark_ready(conn);
+}
+
+void http2_conn_review(struct http_conn *conn, bool is_over)
+{
+    struct list streams; /* as in http2_conn_drain */
+    list_init(&streams);
+    list_move_all(&streams, &conn->streams);
+    for (struct list *link = list_take(&streams); link != NULL; link = list_take(&streams)) {
+        struct stream *stream = LIST_OBJECT(link, struct stream, link);
+        list_append(&conn->streams, link);
+        bool is_open = stream->state == STREAM_BUSY || stream->state == STREAM_OPEN;
+        const char *why =
+            is_open ? auth_review_caller(stream->service, &conn->auth, &stream->x.caller) : NULL;
+        if (why != NULL) {
+            api_request_deny(&stream->x, why);
+        }
+    }
+    if (is_over) {
+        http2_goaway(conn->http2);
+        conn_mark_ready(conn);
+    }
 }
 
 void http2_conn_break_off(struct http_conn *conn, bool says_why)

@@ -55,6 +55,8 @@ void http2_conn_flush(struct http_conn *conn);
 void http2_conn_written(struct http_conn *conn);
 void http2_conn_drain(struct http_conn *conn);
 void http2_conn_close(struct http_conn *conn);
+/* See http_conn_review. `is_over`: no new stream may begin. */
+void http2_conn_review(struct http_conn *conn, bool is_over);
 /* Ends all streams. `says_why`: appends a GOAWAY with ENHANCE_YOUR_CALM. */
 void http2_conn_break_off(struct http_conn *conn, bool says_why);
 /* The stream sent a grant that the client cannot request again. */

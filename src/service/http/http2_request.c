@@ -5,10 +5,13 @@
 static void keep_texts(struct stream *stream, const struct http2_request *request)
 {
     struct api_request *x = &stream->x;
-    struct slice *to[] = {&x->path,   &x->query,           &x->host,
-                          &x->origin, &x->idempotency_key, &x->last_event_id};
-    const struct slice from[] = {request->path,   request->query,           request->host,
-                                 request->origin, request->idempotency_key, request->last_event_id};
+    struct slice *to[] = {&x->path,          &x->query,           &x->host,
+                          &x->origin,        &x->idempotency_key, &x->last_event_id,
+                          &x->authorization, &x->tenant_name};
+    const struct slice from[] = {
+        request->path,          request->query,           request->host,
+        request->origin,        request->idempotency_key, request->last_event_id,
+        request->authorization, request->tenant};
     for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
         bool is_kept = buffer_append_slice(&stream->head, from[i]);
         hf_assert(is_kept); /* the capacity is the limit of a head */
@@ -42,6 +45,9 @@ void http2_request_end(struct stream *stream)
     stream_set_state(stream, STREAM_BUSY);
     x->body = buffer_bytes(&stream->body);
     api_request_begin(x);
+    if (auth_is_waiting(&x->wait)) {
+        return; /* transport_resume calls this again */
+    }
     stream_drop_body(stream);
     buffer_close(&stream->head);
 }

@@ -22,7 +22,7 @@ struct stream *stream_new(struct http_conn *conn, int32_t id, const struct api_t
     conn_account_add(&conn->account, STREAM_BYTES);
     http2_stream_init(&stream->http2, id, memory, STREAM_OUT_MAX);
     api_request_init(&stream->x, s, transport);
-    stream->x.caller = conn->caller;
+    stream->x.auth = &conn->auth;
     stream->x.is_operator = conn->options.is_operator;
     buffer_init(&stream->head, memory, LIMIT_HTTP_HEADER_BYTES);
     buffer_init(&stream->body, memory, LIMIT_HTTP_BODY);
@@ -191,6 +191,9 @@ static void transport_answer(struct api_request *x, const struct answer *answer)
         (void)snprintf(heads.retry, sizeof(heads.retry), "%" PRIu32, answer->retry_after_s);
         add(&heads, "retry-after", slice_of(heads.retry));
     }
+    if (answer->status == 401) {
+        add(&heads, "www-authenticate", slice_of(CONN_CHALLENGE));
+    }
     if (answer->allow != NULL) {
         add(&heads, "allow", slice_of(answer->allow));
     }
@@ -247,7 +250,7 @@ static void transport_piece(struct api_request *x, struct slice piece)
     stream_wrote(stream);
 }
 
-static void transport_end(struct api_request *x, const char *why)
+static void transport_end(struct api_request *x, enum hf_error error, const char *why)
 {
     struct stream *stream = stream_of(x);
     stream_answered(stream, NULL);
@@ -264,7 +267,15 @@ static size_t transport_backlog(const struct api_request *x)
     return http2_stream_backlog(&stream->http2) + buffer_len(&stream->conn->out);
 }
 
+static void transport_resume(struct api_request *x)
+{
+    struct stream *stream = stream_of(x);
+    x->service->source = stream->conn->source;
+    http2_request_end(stream);
+    x->service->source = 0;
+}
+
 const struct api_transport http2_transport = {
-    true,          transport_answer,  transport_stream,      transport_piece,
-    transport_end, transport_backlog, transport_long_answer,
+    true,          transport_answer,  transport_stream, transport_piece,
+    transport_end, transport_backlog, transport_resume, transport_long_answer,
 };

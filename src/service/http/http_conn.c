@@ -4,8 +4,6 @@
  * If the connection closes before, the grant is released. */
 #include "service/http/http_conn.h"
 
-#include <stdio.h>
-
 #include "service/http/http2_conn.h"
 
 static struct http_conn *conn_of(struct api_request *x)
@@ -70,8 +68,8 @@ struct http_conn *http_conn_new(struct service *s, const struct http_conn_option
     conn->source = ++s->sources;
     api_request_init(&conn->x, s, &http1_transport);
     conn->x.is_operator = options->is_operator;
-    snprintf(conn->address, sizeof(conn->address), "%s",
-             options->address == NULL ? "" : options->address);
+    auth_conn_open(s, &conn->auth, options->address);
+    conn->x.auth = &conn->auth;
     conn->options.address = NULL;
     http1_init(&conn->parser);
     conn_account_open(&conn->account, &s->budget, s->memory);
@@ -94,11 +92,7 @@ struct http_conn *http_conn_new(struct service *s, const struct http_conn_option
 
 void http_conn_set_peer(struct http_conn *conn, const struct peer_identity *peer)
 {
-    hf_assert(conn->peer == NULL);
-    if (peer->uri_count > 0) {
-        conn->peer = memory_alloc(conn->x.service->memory, sizeof(*conn->peer));
-        *conn->peer = *peer;
-    }
+    auth_conn_set_peer(conn->x.service, &conn->auth, peer);
 }
 
 void http_conn_close(struct http_conn *conn)
@@ -119,9 +113,7 @@ void http_conn_close(struct http_conn *conn)
     if (conn->recent != NULL) {
         memory_free(s->memory, conn->recent, sizeof(*conn->recent));
     }
-    if (conn->peer != NULL) {
-        memory_free(s->memory, conn->peer, sizeof(*conn->peer));
-    }
+    auth_conn_close(s, &conn->auth);
     buffer_close(&conn->in);
     buffer_close(&conn->out);
     buffer_close(&conn->head);
@@ -185,8 +177,11 @@ static void transport_answer(struct api_request *x, const struct answer *answer)
 {
     struct http_conn *conn = conn_of(x);
     hf_assert(conn->state == CONN_BUSY);
-    struct http1_extra extra[1];
+    struct http1_extra extra[2];
     size_t extra_count = 0;
+    if (answer->status == 401) {
+        extra[extra_count++] = (struct http1_extra){"WWW-Authenticate", slice_of(CONN_CHALLENGE)};
+    }
     if (answer->allow != NULL) {
         extra[extra_count++] = (struct http1_extra){"Allow", slice_of(answer->allow)};
     }
@@ -252,7 +247,7 @@ static void transport_piece(struct api_request *x, struct slice piece)
     conn_mark_ready(conn);
 }
 
-static void transport_end(struct api_request *x, const char *why)
+static void transport_end(struct api_request *x, enum hf_error error, const char *why)
 {
     struct http_conn *conn = conn_of(x);
     hf_assert(conn->state == CONN_STREAM);
@@ -274,10 +269,42 @@ static size_t transport_backlog(const struct api_request *x)
     return buffer_len(&conn_of((struct api_request *)(uintptr_t)x)->out);
 }
 
+static void transport_resume(struct api_request *x)
+{
+    x->service->source = conn_of(x)->source;
+    api_request_begin(x);
+    x->service->source = 0;
+}
+
 static const struct api_transport http1_transport = {
-    true,          transport_answer,  transport_stream,      transport_piece,
-    transport_end, transport_backlog, transport_long_answer,
+    true,          transport_answer,  transport_stream, transport_piece,
+    transport_end, transport_backlog, transport_resume, transport_long_answer,
 };
+
+void http_conn_review(struct http_conn *conn)
+{
+    struct service *s = conn->x.service;
+    bool is_busy = conn->state == CONN_BUSY || conn->state == CONN_STREAM;
+    bool is_over =
+        conn->auth.version != 0 && auth_review_caller(s, &conn->auth, &conn->auth.caller) != NULL;
+    if (is_over) {
+        conn->auth.version = 0;
+    }
+    if (conn->state == CONN_HTTP2) {
+        http2_conn_review(conn, is_over);
+        return;
+    }
+    const char *why = !is_busy || auth_is_waiting(&conn->x.wait)
+                          ? NULL
+                          : auth_review_caller(s, &conn->auth, &conn->x.caller);
+    if (why != NULL) {
+        conn->response.close = true;
+        api_request_deny(&conn->x, why);
+    } else if (is_over && is_between_requests(conn)) {
+        conn_set_state(conn, CONN_CLOSING);
+        conn_mark_ready(conn);
+    }
+}
 
 void http_conn_receive(struct http_conn *conn, struct slice bytes)
 {

@@ -37,14 +37,15 @@ struct recent_grants {
     } at[16];
 };
 
+/* The header WWW-Authenticate. */
+#define CONN_CHALLENGE "Bearer realm=\"holdfast\""
+
 enum conn_state { CONN_IDLE, CONN_BODY, CONN_BUSY, CONN_STREAM, CONN_HTTP2, CONN_CLOSING };
 
 struct http_conn {
     struct api_request x;
     struct http_conn_options options;
-    struct caller caller;       /* of its next request */
-    struct peer_identity *peer; /* NULL: no certificate */
-    char address[CLIENT_ADDRESS_MAX + 1];
+    struct auth_conn auth;
     uint64_t source;             /* see gateway_call */
     struct conn_account account; /* of its buffers and streams */
     enum conn_state state;
@@ -78,6 +79,8 @@ struct http_conn {
 };
 
 /* http_conn.c */
+/* The policy has changed, or credentials have expired. */
+void http_conn_review(struct http_conn *conn);
 void conn_set_state(struct http_conn *conn, enum conn_state state);
 void conn_update_clock(struct http_conn *conn);
 void conn_mark_ready(struct http_conn *conn);

@@ -21,6 +21,10 @@ static void begin_request(struct http_conn *conn)
     x->origin = header(&conn->parser, "origin");
     x->idempotency_key = header(&conn->parser, "idempotency-key");
     x->last_event_id = header(&conn->parser, "last-event-id");
+    if (x->service->auth != NULL) {
+        x->authorization = header(&conn->parser, "authorization");
+        x->tenant_name = header(&conn->parser, "holdfast-tenant");
+    }
     conn->response = http1_response_to(200, request);
     conn_set_state(conn, CONN_BODY);
     if (request->expect_continue) {
@@ -46,8 +50,9 @@ static void keep_slice(struct http_conn *conn, struct slice *text, size_t *at)
 static void keep_request(struct http_conn *conn)
 {
     struct api_request *x = &conn->x;
-    struct slice *texts[] = {&x->path,   &x->query,           &x->host,
-                             &x->origin, &x->idempotency_key, &x->last_event_id};
+    struct slice *texts[] = {&x->path,          &x->query,           &x->host,
+                             &x->origin,        &x->idempotency_key, &x->last_event_id,
+                             &x->authorization, &x->tenant_name};
     if (!conn->is_kept) {
         for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
             bool is_kept = buffer_append_slice(&conn->head, *texts[i]);
@@ -134,6 +139,9 @@ void conn_advance(struct http_conn *conn)
     conn->x.service->source = 0;
     if (conn->state == CONN_BODY) {
         keep_request(conn);
+    } else if (conn->state == CONN_BUSY && auth_is_waiting(&conn->x.wait)) {
+        keep_request(conn);
+        conn->x.body = buffer_bytes(&conn->body);
     }
     if (conn->is_ended && !is_more && conn_may_go_on(conn)) {
         conn_set_state(conn, CONN_CLOSING); /* an incomplete request, or none */

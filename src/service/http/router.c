@@ -13,6 +13,9 @@ static const char *const audit_parameters[] = {"limit", "cursor", "stale", NULL}
 static const char *const watch_parameters[] = {"prefix", "session_id", "last_event_id",
                                                "list",   "reset",      NULL};
 static const char *const observe_parameters[] = {"last_event_id", NULL};
+static const char *const policy_parameters[] = {"dry_run", "end_sessions", NULL};
+static const char *const explain_parameters[] = {"principal", "right", "name", "tenant", NULL};
+static const char *const token_parameters[] = {"principal", NULL};
 static const char *const verbose_parameters[] = {"verbose", NULL};
 
 #define LOCKS "/api/v1/locks"
@@ -21,6 +24,7 @@ static const char *const verbose_parameters[] = {"verbose", NULL};
 #define MULTILOCK "/api/v1/multilock/"
 #define MEMBERS "/api/v1/members"
 #define LOG_LEVEL "/api/v1/log-level"
+#define AUTH "/api/v1/auth/"
 #define SEED "/v1/locks/"
 
 static const struct route routes[] = {
@@ -60,6 +64,15 @@ static const struct route routes[] = {
     {HTTP_GET, ROUTE_EXACT, "/api/v1/snapshot", NULL, api_snapshot, NEED_CLUSTER_ADMIN, NULL},
     {HTTP_GET, ROUTE_EXACT, LOG_LEVEL, NULL, api_log_level, NEED_CLUSTER_ADMIN, NULL},
     {HTTP_PUT, ROUTE_EXACT, LOG_LEVEL, NULL, api_log_level_set, NEED_CLUSTER_ADMIN, NULL},
+    {HTTP_GET, ROUTE_EXACT, AUTH "policy", NULL, api_policy, NEED_CLUSTER_ADMIN, NULL},
+    {HTTP_PUT, ROUTE_EXACT, AUTH "policy", NULL, api_policy_put, NEED_CLUSTER_ADMIN,
+     policy_parameters},
+    {HTTP_GET, ROUTE_EXACT, AUTH "explain", NULL, api_explain, NEED_TENANT_ADMIN,
+     explain_parameters},
+    {HTTP_GET, ROUTE_EXACT, AUTH "whoami", NULL, api_whoami, NEED_CALLER, NULL},
+    {HTTP_GET, ROUTE_EXACT, AUTH "tokens", NULL, api_tokens, NEED_TENANT_ADMIN, token_parameters},
+    {HTTP_POST, ROUTE_EXACT, AUTH "tokens", NULL, api_token_create, NEED_TENANT_ADMIN, NULL},
+    {HTTP_DELETE, ROUTE_MEMBER, AUTH "tokens/", NULL, api_token_revoke, NEED_TENANT_ADMIN, NULL},
     {HTTP_POST, ROUTE_EXACT, SEED "acquire", NULL, api_seed_acquire, NEED_LOCK, NULL},
     {HTTP_POST, ROUTE_ID, SEED, "renew", api_seed_renew, NEED_LOCK, NULL},
     {HTTP_DELETE, ROUTE_ID, SEED, NULL, api_seed_release, NEED_OWNER, NULL},

@@ -32,6 +32,9 @@ void api_request_init(struct api_request *x, struct service *s,
     x->change = NULL;
     x->download = NULL;
     x->parameters = NULL;
+    x->denial = NULL;
+    x->policy = NULL;
+    auth_wait_open(&x->wait);
     buffer_init(&x->kept, s->memory, KEPT_MAX);
     x->watcher = (struct watcher){.kind = WATCH_PREFIX, .format = &watch_sse};
     list_init(&x->watcher.link);
@@ -40,7 +43,12 @@ void api_request_init(struct api_request *x, struct service *s,
 void api_request_close(struct api_request *x)
 {
     hf_assert(x->pending == NULL && x->change == NULL && x->download == NULL);
-    hf_assert(list_is_empty(&x->watcher.link));
+    hf_assert(list_is_empty(&x->watcher.link) && !auth_is_waiting(&x->wait));
+    policy_work_free(x);
+    if (x->denial != NULL) {
+        memory_free(x->service->memory, x->denial, AUTH_TEXT);
+        x->denial = NULL;
+    }
     buffer_close(&x->kept);
 }
 
@@ -123,6 +131,11 @@ static void give_result(struct api_request *x, struct pending_request *pending, 
 {
     struct json_writer w;
     bool is_json = x->transport->is_json;
+    char denial[AUTH_TEXT];
+    if (result == NULL && !auth_may_render(x, denial)) {
+        give_error(x, pending, HF_DENIED, denial);
+        return;
+    }
     if (result == NULL && !conn_budget_admits_read(&x->service->budget)) {
         give_error(x, pending, HF_BUSY, NULL);
         return;
@@ -162,7 +175,10 @@ void api_request_answered(void *owner, enum hf_error error, const struct result 
         error = result->error;
     }
     if (error != HF_OK) {
-        give_error(x, pending, error, error == HF_WRONG_TIER ? wrong_tier_text(x) : NULL);
+        give_error(x, pending, error,
+                   error == HF_WRONG_TIER ? wrong_tier_text(x)
+                   : error == HF_DENIED   ? x->denial
+                                          : NULL);
     } else {
         give_result(x, pending, 200, result);
     }
@@ -190,9 +206,24 @@ void api_request_answer_constant(struct api_request *x, const char *content_type
     x->transport->answer(x, &answer);
 }
 
+/* The leader decides; the text of a denial needs the command. */
+static void keep_denial(struct api_request *x, const struct command *command)
+{
+    char text[AUTH_TEXT];
+    if (x->service->auth == NULL || x->denial != NULL) {
+        return;
+    }
+    auth_denial_of(service_policy(x->service), command, text);
+    if (text[0] != '\0') {
+        x->denial = memory_alloc(x->service->memory, AUTH_TEXT);
+        memcpy(x->denial, text, AUTH_TEXT);
+    }
+}
+
 void api_request_submit(struct api_request *x, const struct command *command, bool keeps_place,
                         render_fn render)
 {
+    keep_denial(x, command);
     x->render = render;
     x->pending =
         pending_submit_tier(x->service, command, x->tier, keeps_place, api_request_answered, x);
@@ -200,6 +231,7 @@ void api_request_submit(struct api_request *x, const struct command *command, bo
 
 void api_request_cancel(struct api_request *x, const struct command *acquire, render_fn render)
 {
+    keep_denial(x, acquire);
     x->render = render;
     x->pending = pending_cancel(x->service, acquire, x->tier, api_request_answered, x);
 }
@@ -254,11 +286,13 @@ void api_request_look(struct api_request *x, enum memory_page_kind kind, render_
 
 void api_request_abandon(struct api_request *x)
 {
+    auth_wait_stop(x->service, &x->wait);
     if (x->pending != NULL) {
         pending_abandon(x->pending);
         x->pending = NULL;
     }
     member_abandon(x);
+    policy_work_free(x);
     download_abandon(x);
     watch_stop(x);
 }
@@ -266,7 +300,7 @@ void api_request_abandon(struct api_request *x)
 void api_request_drain(struct api_request *x)
 {
     if (!list_is_empty(&x->watcher.link)) {
-        watch_drop(x, "the node stops");
+        watch_drop(x, HF_UNAVAILABLE, "the node stops");
     } else if (x->download != NULL) {
         download_drain(x);
     } else if (x->pending != NULL && x->pending->may_wait) {
@@ -274,6 +308,18 @@ void api_request_drain(struct api_request *x)
         x->pending = NULL;
         give_error(x, NULL, HF_UNAVAILABLE,
                    "the node is stopping; send the request to another node");
+    }
+}
+
+void api_request_deny(struct api_request *x, const char *why)
+{
+    if (!list_is_empty(&x->watcher.link)) {
+        watch_drop(x, HF_DENIED, why);
+    } else if (x->download != NULL) {
+        download_drain(x);
+    } else {
+        api_request_abandon(x);
+        give_error(x, NULL, HF_DENIED, why);
     }
 }
 
@@ -437,6 +483,12 @@ void api_request_begin(struct api_request *x)
         return;
     }
     x->route = router_find(x->method, x->path, &variable, allow);
+    /* The pages are those of operators. */
+    if (!auth_admit(x, x->route != NULL   ? x->route->need
+                       : allow[0] != '\0' ? NEED_NOTHING
+                                          : NEED_CLUSTER_READ)) {
+        return;
+    }
     if (x->route == NULL) {
         answer_without_route(x, allow);
         return;

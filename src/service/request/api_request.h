@@ -18,6 +18,7 @@ struct api_request;
 struct route;
 struct member_change;
 struct download;
+struct policy_work;
 
 struct answer {
     int status;
@@ -48,9 +49,11 @@ struct api_transport {
     /* Begins a stream of events; calls of `piece` and one `end` follow. */
     void (*stream)(struct api_request *x);
     void (*piece)(struct api_request *x, struct slice piece);
-    void (*end)(struct api_request *x, const char *why);
+    void (*end)(struct api_request *x, enum hf_error error, const char *why);
     /* Unsent bytes. */
     size_t (*backlog)(const struct api_request *x);
+    /* The request waited for its caller to be known: begins it again. */
+    void (*resume)(struct api_request *x);
     /* Begins an answer of known length; `piece` and `end` follow. The client detects an early
      * `end`. NULL: not supported. */
     void (*long_answer)(struct api_request *x, const struct long_answer *answer);
@@ -76,6 +79,10 @@ struct api_request {
     const struct api_transport *transport;
     struct service *service;
     struct caller caller;
+    enum need need;         /* of the route or method */
+    struct auth_conn *auth; /* of the connection */
+    struct auth_wait wait;
+    char *denial;     /* AUTH_TEXT bytes: the local policy denies the command; NULL: it does not */
     bool is_operator; /* sees tokens and ids of others (S4.4), forces locks open */
 
     /* Valid until api_request_begin returns. */
@@ -86,6 +93,8 @@ struct api_request {
     struct slice origin;
     struct slice idempotency_key;
     struct slice last_event_id;
+    struct slice authorization; /* with auth = on */
+    struct slice tenant_name;   /* the same */
     struct slice body;
     const struct uri_query *parameters; /* decoded */
 
@@ -107,6 +116,7 @@ struct api_request {
     uint64_t member;                 /* of the cluster, in path or body; 0: none */
     enum gateway_change change_kind;
     struct member_change *change; /* in flight */
+    struct policy_work *policy;   /* of a change of the policy, until answered */
     struct download *download;    /* of a snapshot, until sent */
     struct watcher watcher;
 };
@@ -123,6 +133,8 @@ bool api_request_is_known(struct api_request *x);
 void api_request_abandon(struct api_request *x);
 /* The node stops: answers a waiting request, ends a stream. */
 void api_request_drain(struct api_request *x);
+/* The caller is not valid any more: ends what the request has begun. */
+void api_request_deny(struct api_request *x, const char *why);
 
 /* For handlers: call exactly one of these, once. */
 void api_request_submit(struct api_request *x, const struct command *command, bool keeps_place,
@@ -143,6 +155,8 @@ void api_request_answer_constant(struct api_request *x, const char *content_type
                                  struct slice body);
 /* api_member.c: the client is gone. */
 void member_abandon(struct api_request *x);
+/* auth/policy_api.c: it is answered, or the client is gone. */
+void policy_work_free(struct api_request *x);
 /* api_snapshot.c: the client is gone, or the node stops. */
 void download_abandon(struct api_request *x);
 void download_drain(struct api_request *x);

@@ -9,6 +9,8 @@ void list_lock_members(struct json_writer *w, const struct service *s,
                        const struct lock_view *lock);
 void list_lock_row(struct json_writer *w, const struct service *s, const struct lock_view *lock);
 
+/* By the policy applied here; an empty name: all names of the tenant. */
+bool list_may_read(const struct api_request *x, struct slice name);
 /* A page of both tiers, after api_request_look. Returns the next cursor, or LIST_END. */
 #define LIST_END UINT64_MAX
 bool list_is_cursor(uint64_t cursor);

@@ -13,6 +13,9 @@ void operator_revoke(struct api_request *x, const struct body *b, render_fn rend
 /* The body has the resource. fencing_token 0: a mark that no token reaches (S11). */
 void operator_fence_reset(struct api_request *x, const struct body *b, render_fn render);
 
+/* `operate` on the resource of the record; without one, `admin` on the cluster. */
+bool operator_may_see(const struct api_request *x, const struct audit_view *a);
+
 /* The tier of the recorded lock. EFFICIENCY has no log; the log of CORRECTNESS notes the action. */
 static inline enum tier operator_tier_of(const struct audit_view *record)
 {

@@ -146,6 +146,10 @@ void pending_cleanup_run(struct pending_request *a)
 void pending_cleanup_done(struct pending_request *a, enum hf_error error,
                           const struct result *result)
 {
+    if (error == HF_DENIED || error == HF_UNAUTHENTICATED) {
+        pending_free(a); /* a retry would be refused too; the TTL ends what is left */
+        return;
+    }
     if (error != HF_OK) {
         pending_timer(a, service_boot_ms(a->service) + SERVICE_RETRY_MS);
         return;

@@ -57,8 +57,8 @@ static void round_done(struct gateway_call *call, enum hf_error error, const str
         struct pending_request *a = LIST_OBJECT(link, struct pending_request, link);
         struct result one = {.type = COMMAND_KEEPALIVE};
         if (error == HF_OK) {
-            hf_assert(result->error == HF_OK && i < result->count);
-            one.error = (enum hf_error)result->alive[i];
+            hf_assert(result->error != HF_OK || i < result->count);
+            one.error = result->error != HF_OK ? result->error : (enum hf_error)result->alive[i];
             one.lease = a->lease;
         }
         if (a->gone) {

@@ -6,6 +6,7 @@
 
 #include "service/http/api.h"
 #include "service/http/reply.h"
+#include "service/request/list_lock.h"
 #include "service/request/memory_page.h"
 #include "service/request/session.h"
 #include "service/request/watch_event.h"
@@ -52,7 +53,7 @@ void watch_stop(struct api_request *x)
     }
 }
 
-void watch_drop(struct api_request *x, const char *why)
+void watch_drop(struct api_request *x, enum hf_error error, const char *why)
 {
     struct service *s = x->service;
     buffer_truncate(&s->scratch, 0);
@@ -60,13 +61,15 @@ void watch_drop(struct api_request *x, const char *why)
     send_scratch(x);
     leave_streams(x);
     s->requests++;
-    x->transport->end(x, why);
+    x->transport->end(x, error, why);
 }
 
 static void on_lock(void *ctx, const struct lock_view *lock)
 {
     struct api_request *x = ctx;
-    x->watcher.format->lock(x, lock);
+    if (list_may_read(x, lock->name)) {
+        x->watcher.format->lock(x, lock);
+    }
 }
 
 static void write_found(struct api_request *x, struct slice page)
@@ -93,7 +96,8 @@ static void on_looked(void *owner, enum hf_error error, const struct result *res
         /* An incomplete listing has no id to resume from. */
         leave_streams(x);
         s->requests++;
-        x->transport->end(x, "cannot list the tier EFFICIENCY: no leader; start a new watch");
+        x->transport->end(x, HF_UNAVAILABLE,
+                          "cannot list the tier EFFICIENCY: no leader; start a new watch");
         return;
     }
     buffer_truncate(&s->scratch, 0);
@@ -236,7 +240,7 @@ static void pump(struct api_request *x)
     }
     if (is_too_slow(x)) {
         s->dropped_streams++;
-        watch_drop(x, "too slow; resume after the last event");
+        watch_drop(x, HF_UNAVAILABLE, "too slow; resume after the last event");
     }
 }
 
@@ -320,12 +324,18 @@ static void on_barrier(void *owner, enum hf_error error, const struct result *re
     struct pending_request *pending = x->pending;
     struct watcher *watcher = &x->watcher;
     struct service *s = x->service;
+    char denial[AUTH_TEXT];
     if (error != HF_OK || (result != NULL && result->error != HF_OK)) {
         api_request_answered(owner, error, result);
         return;
     }
     if (result != NULL) {
         watcher->stream = result->attachment;
+    } else if (!auth_may_render(x, denial)) {
+        x->pending = NULL;
+        (void)pending_settle(pending);
+        api_request_fail(x, HF_DENIED, denial);
+        return;
     }
     struct event_id resume_after = watcher->seen;
     bool is_resumed = watcher->is_resumed;

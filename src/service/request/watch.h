@@ -60,6 +60,6 @@ void watch_state_replaced(struct service *s);
 
 /* The client is gone. */
 void watch_stop(struct api_request *x);
-void watch_drop(struct api_request *x, const char *why);
+void watch_drop(struct api_request *x, enum hf_error error, const char *why);
 
 #endif

@@ -64,7 +64,8 @@ bool watch_is_for(const struct api_request *x, const struct event *e)
     if (e->type == EVENT_LOST || e->type == EVENT_SUPERSEDED || e->type == EVENT_PUBLISHED) {
         return false;
     }
-    return slice_starts_with(e->name, x->name);
+    bool is_about_somebody = e->name.len + e->client.len > 0;
+    return slice_starts_with(e->name, x->name) && (!is_about_somebody || list_may_read(x, e->name));
 }
 
 /* The caller adds the JSON and an empty line. */

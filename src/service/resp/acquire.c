@@ -11,6 +11,7 @@ struct resp_acquire {
     bool is_granted;
     bool gives_token;
     uint64_t token;
+    char *denial; /* AUTH_TEXT bytes, see resp_keep_denial; NULL: none */
     enum hf_error error;
 };
 
@@ -31,6 +32,9 @@ static void free_acquire(struct resp_acquire *a)
 {
     list_remove(&a->link);
     a->conn->acquire_count--;
+    if (a->denial != NULL) {
+        memory_free(a->conn->service->memory, a->denial, AUTH_TEXT);
+    }
     pool_free(&resp_shared(a->conn)->pool, a->self, sizeof(*a));
 }
 
@@ -38,7 +42,9 @@ static void write_answer(struct resp_acquire *a)
 {
     struct resp_conn *conn = a->conn;
     struct resp_writer w = resp_conn_writer(conn);
-    if (a->error != HF_OK) {
+    if (a->error == HF_DENIED && a->denial != NULL) {
+        resp_conn_error(conn, "NOPERM", "%s", a->denial);
+    } else if (a->error != HF_OK) {
         resp_conn_fail(conn, a->error);
     } else if (a->is_granted && a->gives_token) {
         resp_integer(&w, (int64_t)a->token);
@@ -101,6 +107,11 @@ void resp_acquire_begin(struct resp_conn *conn, const struct resp_set *set)
     a->self = self;
     a->conn = conn;
     a->gives_token = set->gives_token;
+    if (s->auth != NULL) {
+        resp_keep_denial(conn, &command);
+        a->denial = conn->denial;
+        conn->denial = NULL;
+    }
     list_init(&a->link);
     list_append(&conn->acquires, &a->link);
     conn->acquire_count++;

@@ -25,10 +25,12 @@ static bool is_password(const struct service *s, struct slice text)
 static bool authenticate(struct resp_conn *conn, struct slice user, struct slice password)
 {
     bool is_default = resp_is_word(user, "DEFAULT");
-    if (conn->service->options.resp_password[0] == '\0') {
-        return is_default; /* no password is configured */
+    bool is_open = conn->service->options.resp_password[0] == '\0';
+    if (conn->service->auth != NULL) {
+        return resp_auth_token(conn, user, password);
     }
-    if (!is_default || !is_password(conn->service, password)) {
+    if (!is_default || (!is_open && !is_password(conn->service, password))) {
+        resp_conn_error(conn, "WRONGPASS", SAME_PASSWORD);
         return false;
     }
     conn->is_authenticated = true;
@@ -40,14 +42,12 @@ void resp_auth(struct resp_conn *conn, const struct slice *args, uint32_t count)
     struct resp_writer w = resp_conn_writer(conn);
     if (count > 3) {
         resp_conn_error(conn, "ERR", "wrong number of arguments for 'auth' command");
-    } else if (count == 2 && conn->service->options.resp_password[0] == '\0') {
+    } else if (count == 2 && !resp_needs_auth(conn->service)) {
         resp_conn_error(conn, "ERR",
                         "AUTH <password> called without any password configured for the default "
                         "user. Are you sure your configuration is correct?");
     } else if (authenticate(conn, count == 3 ? args[1] : slice_of("default"), args[count - 1])) {
         resp_simple(&w, "OK");
-    } else {
-        resp_conn_error(conn, "WRONGPASS", SAME_PASSWORD);
     }
 }
 
@@ -114,7 +114,6 @@ void resp_hello(struct resp_conn *conn, const struct slice *args, uint32_t count
     for (uint32_t i = 2; i < count; i++) {
         if (resp_is_word(args[i], "AUTH") && i + 2 < count) {
             if (!authenticate(conn, args[i + 1], args[i + 2])) {
-                resp_conn_error(conn, "WRONGPASS", SAME_PASSWORD);
                 return;
             }
             i += 2;
@@ -126,6 +125,9 @@ void resp_hello(struct resp_conn *conn, const struct slice *args, uint32_t count
                             (int)(args[i].len < 64 ? args[i].len : 64), (const char *)args[i].data);
             return;
         }
+    }
+    if (!conn->is_authenticated && conn->service->auth != NULL) {
+        resp_auth_certificate(conn);
     }
     if (!conn->is_authenticated) {
         resp_conn_error(conn, "NOAUTH",
@@ -165,7 +167,10 @@ static void put_clients(struct resp_conn *conn, bool all)
         describe(conn, &text);
     }
     for (struct list *link = shared->conns.next; all && link != &shared->conns; link = link->next) {
-        describe(LIST_OBJECT(link, struct resp_conn, link), &text);
+        const struct resp_conn *other = LIST_OBJECT(link, struct resp_conn, link);
+        if (resp_sees_node(conn) || caller_is(other->caller.id, conn->caller.id)) {
+            describe(other, &text);
+        }
     }
     resp_bulk(&w, buffer_bytes(&text)); /* as much as fits */
     buffer_close(&text);
@@ -273,7 +278,8 @@ void resp_reset(struct resp_conn *conn, const struct slice *args, uint32_t count
     conn->protocol = 2;
     conn->name[0] = '\0';
     resp_conn_name(conn);
-    conn->is_authenticated = conn->service->options.resp_password[0] == '\0';
+    conn->is_authenticated = !resp_needs_auth(conn->service);
+    conn->caller = (struct caller){.expires_ms = UINT64_MAX};
     struct resp_writer w = resp_conn_writer(conn);
     resp_simple(&w, "RESET");
 }

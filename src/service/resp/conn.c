@@ -65,7 +65,9 @@ struct resp_conn *resp_conn_new(struct service *s, const struct resp_conn_option
     conn->protocol = 2;
     conn->id = ++shared->ids;
     conn->born_ms = conn->received_ms = service_boot_ms(s);
-    conn->is_authenticated = s->options.resp_password[0] == '\0';
+    conn->is_authenticated = !resp_needs_auth(s);
+    auth_conn_open(s, &conn->auth, options->address);
+    auth_wait_open(&conn->wait);
     conn_account_open(&conn->account, &s->budget, s->memory);
     const struct memory *memory = &conn->account.memory;
     buffer_init(&conn->in, memory, RESP_INPUT_MAX);
@@ -99,11 +101,7 @@ static void forget_kept(struct resp_conn *conn)
 
 void resp_conn_set_peer(struct resp_conn *conn, const struct peer_identity *peer)
 {
-    hf_assert(conn->peer == NULL);
-    if (peer->uri_count > 0) {
-        conn->peer = memory_alloc(conn->service->memory, sizeof(*conn->peer));
-        *conn->peer = *peer;
-    }
+    auth_conn_set_peer(conn->service, &conn->auth, peer);
 }
 
 static void forget_parser(struct resp_conn *conn)
@@ -144,9 +142,9 @@ void resp_conn_close(struct resp_conn *conn)
     list_remove(&conn->ready);
     list_remove(&conn->deadline);
     s->resp->conn_count--;
-    if (conn->peer != NULL) {
-        memory_free(s->memory, conn->peer, sizeof(*conn->peer));
-    }
+    resp_keep_denial(conn, NULL);
+    auth_wait_stop(s, &conn->wait);
+    auth_conn_close(s, &conn->auth);
     conn_account_close(&conn->account);
     memory_free(s->memory, conn, sizeof(*conn));
 }
@@ -264,7 +262,11 @@ static bool is_refused(struct resp_conn *conn, const struct slice *args, uint32_
 {
     const struct resp_command *command = conn->command;
     bool is_known = command != NULL;
-    if (!conn->is_authenticated && !(is_known && (command->flags & RESP_NO_AUTH))) {
+    bool is_open = is_known && (command->flags & RESP_NO_AUTH);
+    if (conn->service->auth != NULL && !is_open && resp_auth_refuses(conn)) {
+        return true;
+    }
+    if (!conn->is_authenticated && !is_open) {
         resp_conn_error(conn, "NOAUTH", "Authentication required.");
     } else if (!is_known) {
         answer_unknown(conn, args, count);
@@ -330,6 +332,9 @@ static bool begin(struct resp_conn *conn)
     }
     if (resp_multi_takes(conn, args, count)) {
         return true;
+    }
+    if (conn->service->auth != NULL && resp_auth_waits(conn, args, count)) {
+        return false;
     }
     switch (conn->command->kind) {
     case RESP_LOCAL:

@@ -38,7 +38,13 @@ enum {
     RESP_IDLE_MS = 3600000,
 };
 
-enum resp_mode { RESP_MODE_IDLE, RESP_MODE_ACQUIRING, RESP_MODE_READING, RESP_MODE_TRANSACTING };
+enum resp_mode {
+    RESP_MODE_IDLE,
+    RESP_MODE_ACQUIRING,
+    RESP_MODE_READING,
+    RESP_MODE_TRANSACTING,
+    RESP_MODE_AUTHENTICATING, /* AUTH or HELLO with a token that this node does not know yet */
+};
 enum resp_clock { RESP_CLOCK_NONE, RESP_CLOCK_IDLE, RESP_CLOCK_TRANSFER };
 
 /* Positions in the input of the words of the request in progress or waiting to begin. */
@@ -58,8 +64,10 @@ struct resp_conn {
     bool is_ended;   /* no more input */
     bool is_closing; /* begin no request; close after the output is written */
     bool is_authenticated;
-    struct caller caller;
-    struct peer_identity *peer; /* NULL: no certificate */
+    struct auth_conn auth;
+    struct caller caller;  /* after AUTH, or by certificate */
+    struct auth_wait wait; /* RESP_MODE_AUTHENTICATING */
+    char *denial; /* AUTH_TEXT bytes: the local policy denies the command in flight; NULL: not */
     int protocol;
     uint64_t id;
     uint64_t source;   /* see gateway_call */
@@ -178,6 +186,26 @@ void resp_conn_done(struct resp_conn *conn);
 const struct slice *resp_conn_args(struct resp_conn *conn, uint32_t *count);
 /* The client id, from CLIENT SETNAME and the address. */
 void resp_conn_name(struct resp_conn *conn);
+
+/* auth.c, with auth = on. */
+bool resp_needs_auth(const struct service *s);
+/* Before AUTH and HELLO run; true: the request waits for the policy. */
+bool resp_auth_waits(struct resp_conn *conn, const struct slice *args, uint32_t count);
+/* True: conn->caller is set. False: the error was sent. */
+bool resp_auth_token(struct resp_conn *conn, struct slice user, struct slice token);
+/* By certificate, before the first command without AUTH. */
+void resp_auth_certificate(struct resp_conn *conn);
+/* True: the error was sent. */
+bool resp_auth_refuses(struct resp_conn *conn);
+void resp_conn_review(struct resp_conn *conn);
+/* What concerns all clients of this node: `read` on the cluster. */
+bool resp_sees_node(const struct resp_conn *conn);
+/* `read` on the channel; false: the error was sent. */
+bool resp_may_subscribe(struct resp_conn *conn, struct slice channel, bool is_pattern);
+/* A published message reaches the connection. */
+bool resp_may_receive(const struct resp_conn *conn, struct slice channel);
+/* Keeps the text of a denial by the leader; NULL command: none. */
+void resp_keep_denial(struct resp_conn *conn, const struct command *command);
 
 /* error.c: errors of gateway and core as Redis errors. */
 const char *resp_error_code(enum hf_error error);

@@ -11,7 +11,14 @@ const char *resp_error_code(enum hf_error error)
     case HF_DISK_FULL:
         return "MISCONF";
     case HF_STATE_FULL:
+    case HF_QUOTA:
         return "OOM";
+    case HF_DENIED:
+        return "NOPERM";
+    case HF_UNAUTHENTICATED:
+        return "NOAUTH";
+    case HF_POLICY_STALE:
+        return "CLUSTERDOWN";
     case HF_OUTCOME_UNKNOWN:
         return "OUTCOMEUNKNOWN";
     case HF_WRONG_TIER:

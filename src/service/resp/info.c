@@ -18,6 +18,9 @@ static void put_clients(struct resp_conn *conn, struct buffer *out)
 {
     const struct resp_shared *shared = resp_shared(conn);
     uint64_t subscribed = 0;
+    if (!resp_sees_node(conn)) {
+        return;
+    }
     for (const struct list *link = shared->conns.next; link != &shared->conns; link = link->next) {
         subscribed += resp_is_subscribed(LIST_OBJECT(link, struct resp_conn, link));
     }
@@ -28,6 +31,10 @@ static void put_clients(struct resp_conn *conn, struct buffer *out)
 static void put_memory(struct resp_conn *conn, struct buffer *out)
 {
     struct core_stats stats;
+    if (!resp_sees_node(conn)) {
+        buffer_append_text(out, "maxmemory_policy:noeviction\r\n");
+        return;
+    }
     core_stats(service_core(conn->service), &stats);
     buffer_printf(out, "used_memory:%" PRIu64 "\r\nmaxmemory_policy:noeviction\r\n", stats.bytes);
 }
@@ -41,6 +48,9 @@ static void put_persistence(struct resp_conn *conn, struct buffer *out)
 static void put_stats(struct resp_conn *conn, struct buffer *out)
 {
     const struct resp_shared *shared = resp_shared(conn);
+    if (!resp_sees_node(conn)) {
+        return;
+    }
     buffer_printf(out,
                   "total_connections_received:%" PRIu64 "\r\ntotal_commands_processed:%" PRIu64
                   "\r\ntotal_error_replies:%" PRIu64 "\r\n",
@@ -61,6 +71,9 @@ static void put_replication(struct resp_conn *conn, struct buffer *out)
 static void put_keyspace(struct resp_conn *conn, struct buffer *out)
 {
     struct core_stats stats;
+    if (!resp_sees_node(conn)) {
+        return;
+    }
     core_stats(service_core(conn->service), &stats);
     if (stats.names > 0) {
         buffer_printf(out, "db0:keys=%" PRIu64 ",expires=%" PRIu64 ",avg_ttl=0\r\n", stats.names,

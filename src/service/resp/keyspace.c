@@ -109,6 +109,12 @@ struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key
                   "characters and without an empty, '.' or '..' segment between slashes");
         return NULL;
     }
+    if (!caller_may(service_policy(k->service), k->who, RIGHT_READ, name)) {
+        char text[AUTH_TEXT];
+        auth_denial(service_policy(k->service), k->who, RIGHT_READ, name, text);
+        to->error(to->ctx, "NOPERM", text);
+        return NULL;
+    }
     if (k->is_read_only) {
         k->count = 0; /* reads are not recorded, so one slot is enough */
     } else if (k->count == LIMIT_CHECKS) {
@@ -135,6 +141,9 @@ bool key_is_own(const struct keyspace *k, const struct key *key)
     }
     if (key->seen.kind != KEY_STRING && key->seen.kind != KEY_HASH) {
         return false;
+    }
+    if (k->who.principal != 0) {
+        return key->seen.principal == k->who.principal || key->seen.principal == 0;
     }
     return (k->is_script && key->is_compared) || slice_equal(key->seen.client, k->client);
 }

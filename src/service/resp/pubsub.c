@@ -126,6 +126,9 @@ static void subscribe(struct resp_conn *conn, const struct slice *args, uint32_t
                       bool is_pattern)
 {
     for (uint32_t i = 1; i < count; i++) {
+        if (!resp_may_subscribe(conn, args[i], is_pattern)) {
+            return;
+        }
         if (find_in(is_pattern ? &conn->patterns : &conn->channels, args[i]) == NULL) {
             if (conn->channel_count + conn->pattern_count == LIMIT_RESP_SUBSCRIPTIONS) {
                 resp_conn_error(conn, "ERR", "a connection has at most %d subscriptions",
@@ -232,7 +235,7 @@ static void push(struct subscription *sub, bool is_pattern, struct slice channel
 {
     struct resp_conn *conn = sub->conn;
     struct resp_writer w = resp_conn_writer(conn);
-    if (conn->is_closing) {
+    if (conn->is_closing || !resp_may_receive(conn, channel)) {
         return;
     }
     resp_push(&w, is_pattern ? 4 : 3);

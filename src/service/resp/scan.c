@@ -9,6 +9,8 @@
 
 #define SCAN_COUNTERS (UINT64_C(1) << 40)
 
+enum { DBSIZE_PAGES = 64 };
+
 struct found {
     struct found *next;
     struct slice name;
@@ -27,7 +29,8 @@ struct scan {
 
 static void add(struct scan *scan, struct slice name)
 {
-    if (scan->match.len > 0 && !resp_matches(scan->match, name)) {
+    if ((scan->match.len > 0 && !resp_matches(scan->match, name)) ||
+        !caller_may(service_policy(scan->k->service), scan->k->who, RIGHT_READ, name)) {
         return;
     }
     struct found *found = bump_take(&scan->k->arena, sizeof(*found));
@@ -150,6 +153,25 @@ void key_scan(struct keyspace *k, const struct slice *args, uint32_t count,
     }
 }
 
+static void count_lock(void *ctx, const struct lock_view *lock)
+{
+    struct scan *scan = ctx;
+    scan->count +=
+        caller_may(service_policy(scan->k->service), scan->k->who, RIGHT_READ, lock->name);
+}
+
+/* Of one tenant, as far as the caller may read them and one page reaches. */
+static void count_own(struct keyspace *k, const struct key_sink *to)
+{
+    struct scan scan = {.k = k};
+    uint64_t next = 0;
+    for (uint32_t i = 0; i < DBSIZE_PAGES && next != VIEW_END; i++) {
+        next = view_locks(k->core, k->who.tenant, slice_make("", 0), next, LIMIT_PAGE_MAX,
+                          count_lock, &scan);
+    }
+    to->integer(to->ctx, scan.count);
+}
+
 /* Names held, with waiters or with a lock-delay, like `holdfast ls`. */
 void key_dbsize(struct keyspace *k, const struct slice *args, uint32_t count,
                 const struct key_sink *to)
@@ -157,6 +179,10 @@ void key_dbsize(struct keyspace *k, const struct slice *args, uint32_t count,
     (void)args;
     (void)count;
     struct core_stats stats;
+    if (k->who.principal != 0) {
+        count_own(k, to);
+        return;
+    }
     core_stats(k->core, &stats);
     to->integer(to->ctx, (int64_t)stats.names);
 }

@@ -183,6 +183,12 @@ static void script_flush_command(struct resp_conn *conn, const struct slice *arg
         resp_conn_error(conn, "ERR", "SCRIPT FLUSH only support SYNC|ASYNC option");
         return;
     }
+    if (conn->caller.id.principal != 0 &&
+        !policy_allows_cluster(service_policy(conn->service), conn->caller.id.principal,
+                               RIGHT_ADMIN)) {
+        resp_simple(&w, "OK"); /* the scripts of this node are shared by all tenants: kept */
+        return;
+    }
     script_flush(scripts(conn->service));
     resp_simple(&w, "OK");
 }

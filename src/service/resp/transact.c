@@ -115,7 +115,11 @@ static void answer_error(struct resp_conn *conn, enum hf_error error)
 {
     struct resp_writer w = {&conn->reply, conn->protocol};
     buffer_truncate(&conn->reply, 0);
-    resp_put_error(&w, error);
+    if (error == HF_DENIED && conn->denial != NULL) {
+        resp_error(&w, "NOPERM", "%s", conn->denial);
+    } else {
+        resp_put_error(&w, error);
+    }
     answer(conn);
 }
 
@@ -211,6 +215,9 @@ static void run(struct resp_conn *conn)
     if (error != HF_OK) {
         answer_error(conn, error);
         return;
+    }
+    if (s->auth != NULL) {
+        resp_keep_denial(conn, &command);
     }
     keyspace_submitted(k);
     conn->awaited = pending_submit_tier(s, &command, s->options.resp_tier, false, on_done, conn);

@@ -1,0 +1,40 @@
+/* struct auth_state: what a node with auth = on keeps. Private to service/auth. */
+#ifndef HOLDFAST_SERVICE_AUTH_STATE_H
+#define HOLDFAST_SERVICE_AUTH_STATE_H
+
+#include "service/auth/auth.h"
+#include "service/state.h"
+
+enum {
+    AUTH_WAITS_MAX = 4096,    /* requests that wait at the same time */
+    AUTH_BARRIER_MS = 100,    /* between two shared barriers */
+    AUTH_FREE_FAILURES = 3,   /* of an address, before its refusals are delayed */
+    AUTH_DELAY_MS = 100,      /* the first delay; doubles */
+    AUTH_DELAY_DOUBLINGS = 6, /* at most 6.4 s */
+    AUTH_FORGET_MS = 60000,   /* after the last failure */
+    AUTH_ADDRESSES = 4096,    /* slots; the last address of a slot counts */
+    AUTH_REVIEW_MS = 1000,    /* the longest time between two looks at the wall clock */
+};
+
+struct auth_address {
+    uint64_t address; /* hash; 0: empty */
+    uint64_t last_ms; /* boot time of the last failure */
+    uint32_t failures;
+};
+
+struct auth_state {
+    struct list delayed; /* until their back-off is over */
+    struct list next;    /* for the next barrier */
+    struct list current; /* for the barrier in flight */
+    struct list decided; /* after it */
+    uint32_t waits;
+    struct pending_request *barrier; /* in flight */
+    uint64_t barrier_ms;             /* boot time of the last one */
+    uint64_t hash_key;
+    struct auth_address addresses[AUTH_ADDRESSES];
+    uint64_t served_ms;  /* boot time: when a leader was known last */
+    uint64_t reviewed;   /* version of the policy that was reviewed */
+    uint64_t expires_ms; /* wall clock: the earliest expiry of a caller; UINT64_MAX: none */
+};
+
+#endif

@@ -1,0 +1,212 @@
+/* Callers of the Redis protocol (auth = on): AUTH and HELLO with a token, or a certificate. A
+ * connection has one caller at a time.
+ *
+ * The user of AUTH is TENANT/NAME, or TENANT2:TENANT/NAME for another tenant than the home tenant;
+ * without a user the token alone decides. */
+#include "service/resp/conn.h"
+
+bool resp_needs_auth(const struct service *s)
+{
+    return s->auth != NULL || s->options.resp_password[0] != '\0';
+}
+
+static struct credentials read_user(struct slice user, struct slice token)
+{
+    struct credentials c = {.token = token, .user = user};
+    const uint8_t *colon = user.len == 0 ? NULL : memchr(user.data, ':', user.len);
+    if (colon != NULL) {
+        size_t len = (size_t)(colon - user.data);
+        c.tenant = slice_make(user.data, len);
+        c.user = slice_make(colon + 1, user.len - len - 1);
+    }
+    return c;
+}
+
+/* The user and token of AUTH, or of HELLO with AUTH; false: neither. */
+static bool find_credentials(const struct resp_conn *conn, const struct slice *args, uint32_t count,
+                             struct slice *user, struct slice *token)
+{
+    *user = slice_make(NULL, 0);
+    if (conn->command->local == resp_auth && (count == 2 || count == 3)) {
+        *token = args[count - 1];
+        *user = count == 3 ? args[1] : *user;
+        return true;
+    }
+    for (uint32_t i = 2; conn->command->local == resp_hello && i + 2 < count; i++) {
+        if (slice_is_word(args[i], "auth")) {
+            *user = args[i + 1];
+            *token = args[i + 2];
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum auth_verdict identify(struct resp_conn *conn, struct slice user, struct slice token,
+                                  struct caller *caller, struct fault *fault)
+{
+    /* Redis clients name this user when they name none. */
+    bool is_default = slice_is_word(user, "default");
+    struct credentials c = read_user(is_default ? slice_make(NULL, 0) : user, token);
+    return auth_identify(conn->service, &conn->auth, &c, caller, fault);
+}
+
+static void decide(struct auth_wait *wait)
+{
+    struct resp_conn *conn = LIST_OBJECT(wait, struct resp_conn, wait);
+    conn->mode = RESP_MODE_IDLE;
+    resp_conn_mark_ready(conn); /* the request begins again */
+}
+
+bool resp_auth_waits(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    struct slice user;
+    struct slice token;
+    struct caller caller;
+    struct fault fault;
+    const char *message;
+    if (conn->wait.is_sure || !find_credentials(conn, args, count, &user, &token) ||
+        auth_is_ready(conn->service, &message) != HF_OK ||
+        identify(conn, user, token, &caller, &fault) != AUTH_UNSURE ||
+        !auth_wait_begin(conn->service, &conn->wait, &conn->auth, decide)) {
+        return false;
+    }
+    conn->mode = RESP_MODE_AUTHENTICATING;
+    return true;
+}
+
+static void fail(struct resp_conn *conn, const struct fault *fault)
+{
+    resp_conn_error(conn, fault->code == HF_DENIED ? "NOPERM" : "WRONGPASS", "%s", fault->text);
+}
+
+bool resp_auth_token(struct resp_conn *conn, struct slice user, struct slice token)
+{
+    struct service *s = conn->service;
+    struct caller caller;
+    struct fault fault;
+    const char *message;
+    enum hf_error barrier = conn->wait.error;
+    enum hf_error error = auth_is_ready(s, &message);
+    auth_wait_open(&conn->wait); /* the next AUTH waits again */
+    if (error != HF_OK) {
+        resp_conn_fail(conn, error);
+        return false;
+    }
+    enum auth_verdict verdict = identify(conn, user, token, &caller, &fault);
+    if (verdict == AUTH_UNSURE && barrier != HF_OK) {
+        resp_conn_fail(conn, barrier);
+        return false;
+    }
+    if (verdict != AUTH_PASSED) {
+        auth_failed(s, &conn->auth);
+        fail(conn, &fault);
+        return false;
+    }
+    conn->caller = caller;
+    conn->is_authenticated = true;
+    return true;
+}
+
+void resp_auth_certificate(struct resp_conn *conn)
+{
+    struct credentials none = {.is_foreign = false};
+    struct caller caller;
+    struct fault fault;
+    if (conn->auth.peer != NULL &&
+        auth_identify(conn->service, &conn->auth, &none, &caller, &fault) == AUTH_PASSED) {
+        conn->caller = caller;
+        conn->is_authenticated = true;
+    }
+}
+
+bool resp_auth_refuses(struct resp_conn *conn)
+{
+    const char *message;
+    struct fault fault;
+    enum hf_error error = auth_is_ready(conn->service, &message);
+    if (error != HF_OK) {
+        resp_conn_fail(conn, error);
+        return true;
+    }
+    if (!conn->is_authenticated) {
+        resp_auth_certificate(conn);
+    }
+    if (conn->is_authenticated && conn->command != NULL &&
+        auth_check_need(conn->service, &conn->caller, conn->command->need, &fault) != AUTH_PASSED) {
+        fail(conn, &fault);
+        return true;
+    }
+    return false;
+}
+
+bool resp_sees_node(const struct resp_conn *conn)
+{
+    uint32_t principal = conn->caller.id.principal;
+    return principal == 0 ||
+           policy_allows_cluster(service_policy(conn->service), principal, RIGHT_READ);
+}
+
+bool resp_may_receive(const struct resp_conn *conn, struct slice channel)
+{
+    return caller_may(service_policy(conn->service), conn->caller.id, RIGHT_READ, channel);
+}
+
+/* A pattern needs the right on some name; messages of other channels are left out. */
+bool resp_may_subscribe(struct resp_conn *conn, struct slice channel, bool is_pattern)
+{
+    const struct policy *p = service_policy(conn->service);
+    struct caller_id who = conn->caller.id;
+    if (who.principal == 0 ||
+        (is_pattern ? policy_allows_some(p, who.principal, who.tenant, RIGHT_READ)
+                    : resp_may_receive(conn, channel))) {
+        return true;
+    }
+    char text[AUTH_TEXT];
+    auth_denial(p, who, RIGHT_READ, is_pattern ? slice_make(NULL, 0) : channel, text);
+    resp_conn_error(conn, "NOPERM", "%s", text);
+    return false;
+}
+
+/* Subscriptions, waits and transactions end; the client learns why. */
+void resp_conn_review(struct resp_conn *conn)
+{
+    struct service *s = conn->service;
+    if (conn->is_closing || !conn->is_authenticated) {
+        return;
+    }
+    const char *why = auth_review_caller(s, &conn->auth, &conn->caller);
+    if (why == NULL) {
+        return;
+    }
+    conn->is_authenticated = false;
+    conn->auth.version = 0;
+    resp_acquire_abandon_all(conn);
+    if (conn->awaited != NULL) {
+        pending_abandon(conn->awaited);
+        conn->awaited = NULL;
+    }
+    list_remove(&conn->pending);
+    resp_pubsub_leave(conn);
+    conn->mode = RESP_MODE_IDLE;
+    resp_conn_error(conn, "NOPERM", "%s", why);
+    resp_conn_shut(conn);
+}
+
+void resp_keep_denial(struct resp_conn *conn, const struct command *command)
+{
+    const struct memory *memory = conn->service->memory;
+    char text[AUTH_TEXT] = "";
+    if (conn->service->auth != NULL && command != NULL) {
+        auth_denial_of(service_policy(conn->service), command, text);
+    }
+    if (text[0] != '\0' && conn->denial == NULL) {
+        conn->denial = memory_alloc(memory, AUTH_TEXT);
+    }
+    if (text[0] != '\0') {
+        memcpy(conn->denial, text, AUTH_TEXT);
+    } else if (conn->denial != NULL) {
+        memory_free(memory, conn->denial, AUTH_TEXT);
+        conn->denial = NULL;
+    }
+}
