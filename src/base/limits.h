@@ -44,6 +44,7 @@
 #define LIMIT_NODES 64                /* nodes that waiters may be attached through */
 #define LIMIT_FENCE_MARKS 65536       /* resources with a high-water mark (S11) */
 #define LIMIT_AUDIT 10000             /* records of the audit trail */
+#define LIMIT_DENIED_MS 60000         /* denied calls of a principal share a record of this age */
 #define LIMIT_ENDED 65536             /* ended grants, and sessions, remembered (S8.3) */
 #define LIMIT_REQUESTS 65536          /* request ids remembered after their end (S8.3) */
 #define LIMIT_DRAWN_REQUESTS 65536    /* ... of those that nodes drew */

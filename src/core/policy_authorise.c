@@ -132,8 +132,8 @@ static bool may(const struct check *c)
         return has(c, RIGHT_OPERATE, cmd->revoke.name);
     case COMMAND_FENCE_RESET:
         return has(c, RIGHT_OPERATE, cmd->fence_reset.resource);
-    case COMMAND_NOTE:
-        return has(c, RIGHT_OPERATE, cmd->note.name);
+    case COMMAND_NOTE: /* of denied calls: by the node, about its own caller */
+        return cmd->note.action == NOTE_DENIED || has(c, RIGHT_OPERATE, cmd->note.name);
     case COMMAND_TRANSACT:
         return may_transact(c, &cmd->transact);
     case COMMAND_POLICY_CHANGE:
