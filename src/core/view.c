@@ -208,6 +208,7 @@ static void session_view_fill(const struct core *c, const struct session *s,
         .deadline_ms = session_deadline(c, s),
         .entries = s->entries,
         .is_private = s->is_private,
+        .principal = s->principal,
     };
 }
 
