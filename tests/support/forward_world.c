@@ -1,6 +1,7 @@
 /* The world of forward_world.h. */
 #include "base_testing.h"
 
+#include "core/policy.h"
 #include "forward_world.h"
 #include "service/request/memory_page.h"
 

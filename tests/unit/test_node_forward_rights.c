@@ -2,6 +2,7 @@
  * EFFICIENCY, and which commands need no principal. */
 #include "base_testing.h"
 
+#include "core/policy.h"
 #include "forward_world.h"
 
 enum { SOMEBODY = 5 };
