@@ -185,16 +185,17 @@ static void use_of(const struct command *command, const struct present *present,
 
 /* ---- requests a second ---- */
 
-static bool is_only_drops(const struct command *command)
+/* EXPIRE and DROP renew and release. */
+static bool sets_or_publishes(const struct command *command)
 {
     struct reader r = packed_reader(&command->transact.effects);
     struct effect effect;
     while (unpack_effect(&r, &effect)) {
-        if (effect.kind != EFFECT_DROP) {
-            return false;
+        if (effect.kind != EFFECT_DROP && effect.kind != EFFECT_EXPIRE) {
+            return true;
         }
     }
-    return true;
+    return false;
 }
 
 /* Commands that are refused above the rate. */
@@ -207,7 +208,7 @@ static bool is_limited(const struct command *command)
     case COMMAND_FENCE_CHECK:
         return true;
     case COMMAND_TRANSACT:
-        return !is_only_drops(command);
+        return sets_or_publishes(command);
     default:
         return false;
     }
