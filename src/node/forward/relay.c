@@ -94,8 +94,9 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
         }
         return body.len == 1;
     }
-    bool is_own = (kind & FORWARD_OWN) != 0;
-    kind &= (uint8_t)~FORWARD_OWN;
+    bool is_own =
+        kind == (FORWARD_COMMAND | FORWARD_OWN) || kind == (FORWARD_MEMORY | FORWARD_OWN);
+    kind = is_own ? kind & (uint8_t)~FORWARD_OWN : kind;
     struct slice look = kind == FORWARD_LOOK ? body : slice_make(NULL, 0);
     struct relay *relay = relay_new(f, peer, link, number, look);
     relay->kind = kind;
