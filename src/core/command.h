@@ -182,7 +182,8 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, 1, checks, checks, LIMIT_CHECKS) \
     F(BODY, 1, effects, effects, LIMIT_EFFECTS)
 
-/* `action`: audit_view.kind. */
+/* `action`: audit_view.kind, or NOTE_PEER_REFUSED. */
+enum { NOTE_PEER_REFUSED = 100 }; /* a node refused others; since version 6 of the state */
 #define COMMAND_FIELDS_note(F)              \
     F(BODY, 1, u32, action, UINT32_MAX)     \
     F(BODY, 1, slice, name, LIMIT_NAME)     \

@@ -294,6 +294,7 @@ enum audit_action {
     AUDIT_POLICY,      /* these since version 6 */
     AUDIT_BOOTSTRAP,
     AUDIT_RESCUE,
+    AUDIT_PEER_REFUSED,
     AUDIT_COUNT
 };
 

@@ -9,8 +9,8 @@
 const char *audit_action_name(enum audit_action action)
 {
     static const char *const names[AUDIT_COUNT] = {
-        "FORCE_UNLOCK", "FORCE_UNLOCK_NOW", "REVOKE", "REVOKE_TAKEN", "RECOVER", "FENCE_RESET",
-        "POLICY", "BOOTSTRAP", "RESCUE"};
+        "FORCE_UNLOCK", "FORCE_UNLOCK_NOW", "REVOKE",    "REVOKE_TAKEN", "RECOVER",
+        "FENCE_RESET",  "POLICY",           "BOOTSTRAP", "RESCUE",       "PEER_REFUSED"};
     hf_assert((unsigned)action < AUDIT_COUNT);
     return names[action];
 }
@@ -232,8 +232,7 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
     struct slice trace = audit_trace(c, lock, bytes);
     uint64_t at_ms = c->now_ms + r.grace_ms;
     uint64_t record = audit_add(
-        c,
-        &(struct audit_entry){AUDIT_REVOKE, cmd->tenant, 0, {r.name, r.actor, r.reason, trace}});
+        c, &(struct audit_entry){AUDIT_REVOKE, cmd->tenant, 0, {r.name, r.actor, r.reason, trace}});
     uint32_t looked_at = 0;
     RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
     {
@@ -315,21 +314,24 @@ void revoke_take(struct core *c, ref grant)
     }
 }
 
-/* An action in the tier without a log, for the common audit trail. */
+/* An action in the tier without a log, or the refusal of a node (S12.10), for the common audit
+ * trail. */
 void apply_note(struct core *c, const struct command *cmd, struct result *out)
 {
     hf_assert(cmd->type == COMMAND_NOTE);
     const struct command_note *n = &cmd->note;
     uint8_t principal[PRINCIPAL_TEXT];
     struct slice actor = audit_actor(c, cmd, n->actor, principal);
-    if (n->action >= AUDIT_RECOVER) {
+    bool is_refusal = n->action == NOTE_PEER_REFUSED && c->version >= 6;
+    if (n->action >= AUDIT_RECOVER && !is_refusal) {
         out->error = HF_MALFORMED;
         return;
     }
-    audit_add(c, &(struct audit_entry){(enum audit_action)n->action,
-                                       cmd->tenant,
-                                       n->count,
-                                       {n->name, actor, n->reason}});
-    audit_newest(c, cmd->tenant)->is_note = c->version >= 3;
+    audit_add(c,
+              &(struct audit_entry){is_refusal ? AUDIT_PEER_REFUSED : (enum audit_action)n->action,
+                                    cmd->tenant,
+                                    n->count,
+                                    {n->name, actor, n->reason}});
+    audit_newest(c, cmd->tenant)->is_note = c->version >= 3 && !is_refusal;
     out->count = n->count;
 }

@@ -174,4 +174,5 @@ void node_maintain(struct node *n, struct replica_time now)
     node_step_clients(n, now);
     note_closed_connections(n, now);
     node_step_limit(n, now);
+    node_step_refusals(n);
 }
