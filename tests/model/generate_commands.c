@@ -402,7 +402,10 @@ static void body_revoke(struct generator *g, struct command *c)
 static void body_note(struct generator *g, struct command *c)
 {
     struct random *r = &g->random;
-    c->note.action = random_chance(r, 5) ? 4 : random_below(r, 4);
+    c->note.action = random_below(r, 4);
+    if (random_chance(r, 5)) {
+        c->note.action = random_chance(r, 50) ? NOTE_PEER_REFUSED : 4;
+    }
     c->note.name = any_name(g);
     c->note.actor = arena_text(g, "admin-%u", random_below(r, 2));
     c->note.reason = arena_text(g, "elsewhere %u", random_below(r, 3));
