@@ -142,7 +142,7 @@ static int save(const struct snapshot_save *request)
     struct cli_common common = {request->endpoints,
                                 request->timeout_ms != 0 ? request->timeout_ms : TIMEOUT_MS,
                                 request->json,
-                                {NULL}}; /* the environment */
+                                {.ca = NULL}}; /* the environment */
     struct api api;
     struct snapshot_file file;
     if (strcmp(request->file, "-") == 0 && isatty(STDOUT_FILENO) == 1) {
