@@ -174,8 +174,9 @@
     X(POLICY_EXISTS, "policy_exists", 409, 6, "the policy has this entry already")                 \
     X(INVALID_POLICY, "invalid_policy", 400, 3, "the policy is not valid; nothing was done")       \
     X(POLICY_FULL, "limit_policy", 429, 8,                                                         \
-      "the policy has at most 1,024 tenants, 10,000 principals, 20,000 tokens, 64 grants a "       \
-      "principal and 1,024 barred certificates")                                                   \
+      "the policy has at most 1,024 tenants, 10,000 principals, 20,000 tokens, 64 grants and "     \
+      "64 tokens a principal, 128 administrators of the cluster, 1,024 barred certificates and "   \
+      "32 MiB of grants; nothing was done")                                                        \
     X(QUOTA, "quota_exceeded", 429, 8, "the tenant has reached a quota; nothing was done")         \
     X(MISDIRECTED, "misdirected", 421, 9,                                                          \
       "the name in Host is not one of this node (server-names); nothing was done")

@@ -22,6 +22,7 @@
 #define LIMIT_TRANSACT_BYTES (40u << 10) /* of all its checks and effects together */
 #define LIMIT_POLICY_CHANGES 256            /* of a policy_change (S14) */
 #define LIMIT_POLICY_BYTES (40u << 10)      /* of all of them together */
+#define LIMIT_POLICY_CHANGE_GRANTS 4096     /* ... */
 
 /* The policy (S14). */
 #define LIMIT_POLICY_NAME 64         /* bytes of the name of a tenant or a principal */
@@ -30,6 +31,7 @@
 #define LIMIT_TENANTS 1024           /* the tenant `default` included */
 #define LIMIT_PRINCIPALS 10000
 #define LIMIT_PRINCIPAL_GRANTS 64
+#define LIMIT_POLICY_TERMS (32u << 20) /* bytes of all descriptions and grants */
 #define LIMIT_CLUSTER_ADMINS 128     /* principals with `admin` on the cluster */
 #define LIMIT_TOKENS 20000           /* bearer tokens */
 #define LIMIT_PRINCIPAL_TOKENS 64    /* ... of one principal */
@@ -44,6 +46,7 @@
 #define LIMIT_NODES 64                /* nodes that waiters may be attached through */
 #define LIMIT_FENCE_MARKS 65536       /* resources with a high-water mark (S11) */
 #define LIMIT_AUDIT 10000             /* records of the audit trail */
+#define LIMIT_DENIED_MS 60000         /* denied calls of a principal share a record of this age */
 #define LIMIT_ENDED 65536             /* ended grants, and sessions, remembered (S8.3) */
 #define LIMIT_REQUESTS 65536          /* request ids remembered after their end (S8.3) */
 #define LIMIT_DRAWN_REQUESTS 65536    /* ... of those that nodes drew */

@@ -319,7 +319,7 @@ void core_apply(struct core *c, const struct command *cmd, struct result *out)
 
 uint64_t core_next_due_ms(const struct core *c)
 {
-    if (c->backlog || wake_pending(c)) {
+    if (c->backlog || c->purge_at != 0 || wake_pending(c)) {
         return c->now_ms;
     }
     return heap_min_at(&c->timers);

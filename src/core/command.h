@@ -92,8 +92,8 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     X(TRANSACT, transact, 2)       /* compares and changes keys, all or nothing (S13) */  \
     X(NOTE, note, 2) /* operator action in the tier without a log, for the audit trail */ \
     X(FENCE_RESET, fence_reset, 4)       /* sets the mark of a resource (S11) */          \
-    X(STREAM_THROUGH, stream_through, 4) /* STREAM_UP with the node */ \
-    X(POLICY_CHANGE, policy_change, 6) /* tenants, principals, tokens (core/policy.h, S14) */
+    X(STREAM_THROUGH, stream_through, 4) /* STREAM_UP with the node */                    \
+    X(POLICY_CHANGE, policy_change, 6)   /* tenants, principals, tokens (core/policy.h, S14) */
 
 /* Role, since, type, name, largest value or length. */
 #define COMMAND_FIELDS_lead(F) F(EDGE, 1, u32, node, UINT32_MAX)
@@ -182,6 +182,9 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, 1, checks, checks, LIMIT_CHECKS) \
     F(BODY, 1, effects, effects, LIMIT_EFFECTS)
 
+/* Of a note, since version 6: `count` denied calls of the command's principal. */
+enum { NOTE_DENIED = 9 };
+
 /* `action`: audit_view.kind. */
 #define COMMAND_FIELDS_note(F)              \
     F(BODY, 1, u32, action, UINT32_MAX)     \
@@ -199,8 +202,8 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, 1, slice, reason, LIMIT_REASON)
 
 /* All or nothing. `expect`: the version of the policy that it was made for; UINT64_MAX: any.
- * `origin`: enum policy_origin. `end_sessions`: ends the sessions of principals that do not exist
- * afterwards. */
+ * `origin`: enum policy_origin. `end_sessions`: the next entries end the sessions and
+ * waiters of all principals that do not exist afterwards. */
 #define COMMAND_FIELDS_policy_change(F)          \
     F(BODY, 1, u64, expect, UINT64_MAX)          \
     F(BODY, 1, slice, actor, LIMIT_ACTOR)        \
@@ -239,11 +242,11 @@ COMMAND_LIST(X)
 
 /* Of every command. */
 #define COMMAND_COMMON_FIELDS(F)                                                         \
-    F(COMMON, 1, u32, tenant, UINT32_MAX) /* S14 */ \
+    F(COMMON, 1, u32, tenant, UINT32_MAX) /* S14 */                                      \
     F(COMMON, 1, id, session, 0)                                                         \
     F(COMMON, 1, slice, request_id, LIMIT_REQUEST_ID) /* empty: none (S8.1) */           \
     F(COMMON, 1, u64, seq, UINT64_MAX)                /* 0: none; in a session (S8.2) */ \
-    F(COMMON, 1, u64, acked_through, UINT64_MAX) \
+    F(COMMON, 1, u64, acked_through, UINT64_MAX)                                         \
     F(COMMON, 6, u32, principal, UINT32_MAX) /* that sent it; 0: none (S14) */
 
 /* Slices point into the decoded bytes or the caller's memory. */

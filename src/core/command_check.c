@@ -224,10 +224,9 @@ static enum hf_error check_header(const struct command *c)
     return HF_OK;
 }
 
-/* Sessions of removed principals end by their TTL: ending them at once is not supported yet. */
 static enum hf_error check_policy_change(const struct command_policy_change *p)
 {
-    if (p->origin >= POLICY_ORIGINS || p->end_sessions != 0 || p->changes.count == 0) {
+    if (p->origin >= POLICY_ORIGINS || p->end_sessions > 1 || p->changes.count == 0) {
         return HF_INVALID_POLICY;
     }
     if (!plain_between(p->actor, 1, LIMIT_ACTOR) || !plain_between(p->reason, 1, LIMIT_REASON)) {

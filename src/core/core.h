@@ -115,6 +115,9 @@ uint64_t core_tokens_left(const struct core *core);
 /* For a core without a log: commands and waiters are authorised by the policy of `source`, which
  * must outlive it. */
 void core_set_policy_source(struct core *core, const struct core *source);
+/* For such a core, after a policy_change with end_sessions: the next core_begin calls end its private
+ * sessions of principals that do not exist (S14.4). */
+void core_end_removed(struct core *core);
 /* For filters of names next to the core (S2.2). */
 uint32_t core_name_hash(const struct core *core, uint32_t tenant, struct slice name);
 /* Number of the newest audit record of tenant 0, or in a core next to a replicated one of all; 0:

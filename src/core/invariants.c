@@ -52,7 +52,10 @@
  *   I34  S12.14      The byte count of remembered objects is correct.
  *   I35  S14.3       Since version 6, remembered objects are in the share of their tenant; limits and
  *                    numbers hold for each share.
- *   I36  S14.4       The names, sessions, waiters and bytes of each tenant are counted correctly. */
+ *   I36  S14.3       The names, sessions, waiters and bytes of each tenant are counted correctly.
+ *   I37  S14.1       The rows of the policy are found, in order and counted; no number is above the last
+ *                    one given, also not that of a session's principal. Before version 6 there is
+ *                    neither a policy nor a principal. */
 #include "core/invariants.h"
 
 const char broken_ring[] = "I2: a ring is not closed, or longer than its limit";
@@ -109,6 +112,15 @@ bool timer_is_right(struct census *n, ref obj, uint64_t due_ms, bool may_be_stal
         return at_ms <= due_ms && (due_ms != UINT64_MAX || may_be_stale);
     }
     return due_ms == UINT64_MAX;
+}
+
+static const char *check_policy(struct census *n)
+{
+    const struct core *c = n->c;
+    if (c->version < POLICY_VERSION && (c->policy->version > 0 || c->purge_at != 0)) {
+        return "I37: the state has a policy of a later version";
+    }
+    return policy_check_invariants(c->policy);
 }
 
 static const char *check_numbers(const struct core *c)
@@ -388,6 +400,9 @@ static const char *check_session(struct census *n, ref obj)
     if (s->life_ms > c->now_ms) {
         return future;
     }
+    if (s->principal > core_policy(c)->last_principal) {
+        return "I37: the principal of a session was never given";
+    }
     if (s->is_private && s->extra != 0) {
         return "I17: a private session has what only real ones have";
     }
@@ -464,7 +479,8 @@ const char *check_all(const struct core *c, bool trusts_tables)
     keyed_init(&n.tokens, c->memory);
     keyed_init(&n.attachments, c->memory);
     const char *(*const checks[])(struct census *) = {
-        check_locks, check_sessions, check_all_node_waiters, check_memory, check_sums};
+        check_locks,  check_sessions, check_all_node_waiters,
+        check_memory, check_policy,   check_sums};
     const char *broken = check_numbers(c);
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && broken == NULL; i++) {
         broken = checks[i](&n);

@@ -34,6 +34,7 @@ static void fill_lock(const struct core *c, const struct lock *l, const struct g
     out->client = session_client(session_at(c, g->session));
     out->holders = lock_holders(c, l);
     out->token = g->token;
+    out->principal = session_at(c, g->session)->principal;
     out->deadline_ms = grant_deadline(c, g);
     out->version = (struct key_version){g->token, 0, out->deadline_ms};
     if (out->kind != KEY_LOCK && d != NULL) {

@@ -6,11 +6,13 @@
 /* Holders per command; the answer reports the rest (S2.1). */
 #define HOLDERS_AT_ONCE 5000
 
+_Static_assert((int)AUDIT_DENIED == (int)NOTE_DENIED, "the number is part of logs and snapshots");
+
 const char *audit_action_name(enum audit_action action)
 {
     static const char *const names[AUDIT_COUNT] = {
-        "FORCE_UNLOCK", "FORCE_UNLOCK_NOW", "REVOKE", "REVOKE_TAKEN", "RECOVER", "FENCE_RESET",
-        "POLICY", "BOOTSTRAP", "RESCUE"};
+        "FORCE_UNLOCK", "FORCE_UNLOCK_NOW", "REVOKE",    "REVOKE_TAKEN", "RECOVER",
+        "FENCE_RESET",  "POLICY",           "BOOTSTRAP", "RESCUE",       "DENIED"};
     hf_assert((unsigned)action < AUDIT_COUNT);
     return names[action];
 }
@@ -232,8 +234,7 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
     struct slice trace = audit_trace(c, lock, bytes);
     uint64_t at_ms = c->now_ms + r.grace_ms;
     uint64_t record = audit_add(
-        c,
-        &(struct audit_entry){AUDIT_REVOKE, cmd->tenant, 0, {r.name, r.actor, r.reason, trace}});
+        c, &(struct audit_entry){AUDIT_REVOKE, cmd->tenant, 0, {r.name, r.actor, r.reason, trace}});
     uint32_t looked_at = 0;
     RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
     {
@@ -315,21 +316,56 @@ void revoke_take(struct core *c, ref grant)
     }
 }
 
-/* An action in the tier without a log, for the common audit trail. */
+/* The record of denied calls of this actor that is younger than a minute; NULL: none. */
+static struct audit_record *recent_denial(struct core *c, uint32_t tenant, struct slice actor)
+{
+    const struct tenant *t = tenant_look(c, tenant_of_audit(c, tenant));
+    for (uint64_t number = t->audit_number; number > 0; number--) {
+        ref obj = t->audit_at == NULL ? 0 : t->audit_at[number % LIMIT_AUDIT];
+        struct audit_record *a = obj == 0 ? NULL : audit_record_at(c, obj);
+        if (a == NULL || a->number != number || a->wall_ms + LIMIT_DENIED_MS <= c->wall_ms) {
+            return NULL;
+        }
+        core_step(c, 1);
+        if (a->action == AUDIT_DENIED && slice_equal(audit_text(a, AUDIT_ACTOR), actor)) {
+            return a;
+        }
+    }
+    return NULL;
+}
+
+/* Every node notes what it denied: one record a principal and minute counts all of it. */
+static void note_denied(struct core *c, const struct command *cmd, struct slice actor)
+{
+    const struct command_note *n = &cmd->note;
+    struct audit_record *a = recent_denial(c, cmd->tenant, actor);
+    if (a != NULL) {
+        a->count = n->count < UINT32_MAX - a->count ? a->count + n->count : UINT32_MAX;
+        return;
+    }
+    audit_add(
+        c, &(struct audit_entry){AUDIT_DENIED, cmd->tenant, n->count, {n->name, actor, n->reason}});
+}
+
+/* An action in the tier without a log, or denied calls, for the common audit trail. */
 void apply_note(struct core *c, const struct command *cmd, struct result *out)
 {
     hf_assert(cmd->type == COMMAND_NOTE);
     const struct command_note *n = &cmd->note;
     uint8_t principal[PRINCIPAL_TEXT];
     struct slice actor = audit_actor(c, cmd, n->actor, principal);
+    if (n->action == AUDIT_DENIED && c->version >= TENANT_VERSION) {
+        note_denied(c, cmd, actor);
+        out->count = n->count;
+        return;
+    }
     if (n->action >= AUDIT_RECOVER) {
         out->error = HF_MALFORMED;
         return;
     }
-    audit_add(c, &(struct audit_entry){(enum audit_action)n->action,
-                                       cmd->tenant,
-                                       n->count,
-                                       {n->name, actor, n->reason}});
+    audit_add(
+        c, &(struct audit_entry){
+               (enum audit_action)n->action, cmd->tenant, n->count, {n->name, actor, n->reason}});
     audit_newest(c, cmd->tenant)->is_note = c->version >= 3;
     out->count = n->count;
 }

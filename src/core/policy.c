@@ -110,16 +110,13 @@ static int order_name(const void *row, const void *key)
     return by_tenant != 0 ? by_tenant : slice_compare(slice_make(a->name, a->name_len), b->name);
 }
 
-/* ---- rows ---- */
-
-struct policy *policy_new(const struct memory *memory)
+static int order_tenant_name(const void *row, const void *key)
 {
-    struct policy *p = memory_alloc(memory, sizeof(*p));
-    memset(p, 0, sizeof(*p));
-    p->memory = memory;
-    (void)policy_add_tenant(p, 0, slice_of("default"));
-    return p;
+    const struct policy_tenant_row *tenant = row;
+    return slice_compare(slice_make(tenant->name, tenant->name_len), *(const struct slice *)key);
 }
+
+/* ---- tenants ---- */
 
 static void *row_new(struct policy *p, size_t size)
 {
@@ -135,14 +132,47 @@ struct policy_tenant_row *policy_tenant_row(const struct policy *p, uint32_t num
 
 struct policy_tenant_row *policy_tenant_named(const struct policy *p, struct slice name)
 {
-    for (uint32_t i = 0; i < p->tenants.count; i++) {
-        struct policy_tenant_row *row = p->tenants.at[i];
-        if (slice_equal(slice_make(row->name, row->name_len), name)) {
-            return row;
-        }
-    }
-    return NULL;
+    return list_find(&p->tenants_by_name, order_tenant_name, &name);
 }
+
+static struct slice tenant_name(const struct policy_tenant_row *row)
+{
+    return slice_make(row->name, row->name_len);
+}
+
+void policy_link_tenant(struct policy *p, struct policy_tenant_row *row)
+{
+    struct slice name = tenant_name(row);
+    list_add(p, &p->tenants, order_tenant, &row->number, row);
+    list_add(p, &p->tenants_by_name, order_tenant_name, &name, row);
+}
+
+void policy_unlink_tenant(struct policy *p, struct policy_tenant_row *row)
+{
+    struct slice name = tenant_name(row);
+    hf_assert(row->number != 0 && row->principals == 0 && row->grants == 0);
+    list_drop(&p->tenants, order_tenant, &row->number, row);
+    list_drop(&p->tenants_by_name, order_tenant_name, &name, row);
+}
+
+void policy_free_tenant(struct policy *p, struct policy_tenant_row *row)
+{
+    memory_free(p->memory, row, sizeof(*row));
+}
+
+struct policy_tenant_row *policy_add_tenant(struct policy *p, uint32_t number, struct slice name)
+{
+    hf_assert(policy_name_is_valid(name));
+    struct policy_tenant_row *row = row_new(p, sizeof(*row));
+    row->number = number;
+    row->name_len = (uint32_t)name.len;
+    memcpy(row->name, name.data, name.len);
+    policy_link_tenant(p, row);
+    p->last_tenant = number > p->last_tenant ? number : p->last_tenant;
+    return row;
+}
+
+/* ---- principals ---- */
 
 struct policy_principal_row *policy_principal_row(const struct policy *p, uint32_t number)
 {
@@ -155,17 +185,6 @@ struct policy_principal_row *policy_principal_named(const struct policy *p, uint
     return list_find(&p->by_name, order_name, &(struct name_key){tenant, name});
 }
 
-struct policy_token_row *policy_token_row(const struct policy *p, uint64_t number)
-{
-    return list_find(&p->tokens, order_token, &number);
-}
-
-struct policy_token_row *policy_token_hashed(const struct policy *p,
-                                             const uint8_t sha256[TOKEN_SHA_BYTES])
-{
-    return list_find(&p->by_hash, order_hash, sha256);
-}
-
 static bool grant_is_admin(const struct policy_grant_row *g)
 {
     return g->tenant == TENANT_ALL && g->prefix.len == 0 && (g->rights & RIGHT_ADMIN) != 0;
@@ -173,79 +192,47 @@ static bool grant_is_admin(const struct policy_grant_row *g)
 
 bool policy_row_is_admin(const struct policy_principal_row *row)
 {
-    for (uint32_t i = 0; i < row->grant_count; i++) {
-        if (grant_is_admin(&row->grants[i])) {
+    for (uint32_t i = 0; i < row->terms.grant_count; i++) {
+        if (grant_is_admin(&row->terms.grants[i])) {
             return true;
         }
     }
     return false;
 }
 
-struct policy_tenant_row *policy_add_tenant(struct policy *p, uint32_t number, struct slice name)
+/* Counts what the terms of the row refer to. */
+static void terms_count(struct policy *p, const struct policy_principal_row *row)
 {
-    hf_assert(policy_name_is_valid(name));
-    struct policy_tenant_row *row = row_new(p, sizeof(*row));
-    row->number = number;
-    row->name_len = (uint32_t)name.len;
-    memcpy(row->name, name.data, name.len);
-    list_add(p, &p->tenants, order_tenant, &number, row);
-    p->last_tenant = number > p->last_tenant ? number : p->last_tenant;
-    return row;
+    p->admins += policy_row_is_admin(row);
+    p->terms_bytes += row->terms.texts_len + (uint64_t)POLICY_GRANT_COST * row->terms.grant_count;
+    for (uint32_t i = 0; i < row->terms.grant_count; i++) {
+        if (row->terms.grants[i].tenant != TENANT_ALL) {
+            policy_tenant_row(p, row->terms.grants[i].tenant)->grants++;
+        }
+    }
 }
 
-void policy_drop_tenant(struct policy *p, struct policy_tenant_row *row)
-{
-    hf_assert(row->number != 0 && row->principals == 0 && row->grants == 0);
-    list_drop(&p->tenants, order_tenant, &row->number, row);
-    memory_free(p->memory, row, sizeof(*row));
-}
-
-struct policy_principal_row *policy_add_principal(struct policy *p, uint32_t number,
-                                                  uint32_t tenant, struct slice name)
-{
-    struct policy_tenant_row *home = policy_tenant_row(p, tenant);
-    hf_assert(number != 0 && home != NULL && policy_name_is_valid(name));
-    struct policy_principal_row *row = row_new(p, sizeof(*row));
-    row->number = number;
-    row->tenant = tenant;
-    row->name_len = (uint32_t)name.len;
-    memcpy(row->name, name.data, name.len);
-    list_add(p, &p->principals, order_principal, &number, row);
-    list_add(p, &p->by_name, order_name, &(struct name_key){tenant, name}, row);
-    home->principals++;
-    p->last_principal = number > p->last_principal ? number : p->last_principal;
-    return row;
-}
-
-static void grants_clear(struct policy *p, struct policy_principal_row *row)
+static void terms_uncount(struct policy *p, const struct policy_principal_row *row)
 {
     p->admins -= policy_row_is_admin(row);
-    for (uint32_t i = 0; i < row->grant_count; i++) {
-        if (row->grants[i].tenant != TENANT_ALL) {
-            struct policy_tenant_row *tenant = policy_tenant_row(p, row->grants[i].tenant);
+    p->terms_bytes -= row->terms.texts_len + (uint64_t)POLICY_GRANT_COST * row->terms.grant_count;
+    for (uint32_t i = 0; i < row->terms.grant_count; i++) {
+        if (row->terms.grants[i].tenant != TENANT_ALL) {
+            struct policy_tenant_row *tenant = policy_tenant_row(p, row->terms.grants[i].tenant);
             hf_assert(tenant != NULL && tenant->grants > 0);
             tenant->grants--;
         }
     }
-    if (row->grant_count > 0) {
-        memory_free(p->memory, row->grants, row->grant_count * sizeof(*row->grants));
-    }
-    if (row->texts_len > 0) {
-        memory_free(p->memory, row->texts, row->texts_len);
-    }
-    row->grant_count = 0;
-    row->texts_len = 0;
-    row->description = slice_make(NULL, 0);
 }
 
-static struct slice text_add(struct policy_principal_row *row, size_t *used, struct slice text)
+static struct slice text_add(struct policy_terms *terms, size_t *used, struct slice text)
 {
-    hf_assert(*used + text.len <= row->texts_len);
+    hf_assert(*used + text.len <= terms->texts_len);
     if (text.len == 0) {
         return slice_make(NULL, 0);
     }
-    memcpy(row->texts + *used, text.data, text.len);
-    struct slice copy = slice_make(row->texts + *used, text.len);
+    memcpy(terms->texts + *used, text.data, text.len);
+    struct slice copy = slice_make(terms->texts + *used, text.len);
     *used += text.len;
     return copy;
 }
@@ -261,120 +248,235 @@ static size_t texts_len(struct slice description, const struct packed *grants)
     return len;
 }
 
-void policy_set_principal(struct policy *p, struct policy_principal_row *row,
-                          struct slice description, const struct packed *grants)
+struct policy_terms policy_terms_new(struct policy *p, struct slice description,
+                                     const struct packed *grants)
 {
     hf_assert(grants->count <= LIMIT_PRINCIPAL_GRANTS);
-    grants_clear(p, row);
-    row->texts_len = (uint32_t)texts_len(description, grants);
-    row->texts = row->texts_len > 0 ? memory_alloc(p->memory, row->texts_len) : NULL;
-    row->grants =
-        grants->count > 0 ? memory_alloc(p->memory, grants->count * sizeof(*row->grants)) : NULL;
+    struct policy_terms terms = {.texts_len = (uint32_t)texts_len(description, grants)};
+    terms.texts = terms.texts_len > 0 ? memory_alloc(p->memory, terms.texts_len) : NULL;
+    terms.grants =
+        grants->count > 0 ? memory_alloc(p->memory, grants->count * sizeof(*terms.grants)) : NULL;
     size_t used = 0;
-    row->description = text_add(row, &used, description);
+    terms.description = text_add(&terms, &used, description);
     struct reader r = packed_reader(grants);
     struct policy_grant grant;
     while (unpack_policy_grant(&r, &grant)) {
-        struct policy_tenant_row *tenant =
-            slice_equal(grant.tenant, slice_of("*")) ? NULL : policy_tenant_named(p, grant.tenant);
-        row->grants[row->grant_count++] =
-            (struct policy_grant_row){.tenant = tenant != NULL ? tenant->number : TENANT_ALL,
+        bool is_all = slice_equal(grant.tenant, slice_of("*"));
+        const struct policy_tenant_row *tenant =
+            is_all ? NULL : policy_tenant_named(p, grant.tenant);
+        hf_assert(is_all || tenant != NULL);
+        terms.grants[terms.grant_count++] =
+            (struct policy_grant_row){.tenant = is_all ? TENANT_ALL : tenant->number,
                                       .rights = grant.rights,
-                                      .prefix = text_add(row, &used, grant.prefix)};
-        if (tenant != NULL) {
-            tenant->grants++;
-        }
+                                      .prefix = text_add(&terms, &used, grant.prefix)};
     }
-    hf_assert(row->grant_count == grants->count && used == row->texts_len);
-    p->admins += policy_row_is_admin(row);
+    hf_assert(terms.grant_count == grants->count && used == terms.texts_len);
+    return terms;
 }
 
-void policy_drop_principal(struct policy *p, struct policy_principal_row *row)
+void policy_terms_free(struct policy *p, const struct policy_terms *terms)
 {
-    for (uint32_t i = p->tokens.count; i > 0 && row->tokens > 0; i--) {
-        struct policy_token_row *token = p->tokens.at[i - 1];
-        if (token->principal == row->number) {
-            policy_drop_token(p, token);
-        }
+    if (terms->grant_count > 0) {
+        memory_free(p->memory, terms->grants, terms->grant_count * sizeof(*terms->grants));
     }
-    hf_assert(row->tokens == 0);
-    grants_clear(p, row);
+    if (terms->texts_len > 0) {
+        memory_free(p->memory, terms->texts, terms->texts_len);
+    }
+}
+
+void policy_swap_terms(struct policy *p, struct policy_principal_row *row,
+                       struct policy_terms *terms)
+{
+    struct policy_terms old = row->terms;
+    terms_uncount(p, row);
+    row->terms = *terms;
+    terms_count(p, row);
+    *terms = old;
+}
+
+static void tokens_link(struct policy *p, const struct policy_principal_row *row)
+{
+    for (struct policy_token_row *t = row->first_token; t != NULL; t = t->next) {
+        list_add(p, &p->tokens, order_token, &t->number, t);
+        list_add(p, &p->by_hash, order_hash, t->sha256, t);
+    }
+}
+
+static void tokens_unlink(struct policy *p, const struct policy_principal_row *row)
+{
+    for (struct policy_token_row *t = row->first_token; t != NULL; t = t->next) {
+        list_drop(&p->tokens, order_token, &t->number, t);
+        list_drop(&p->by_hash, order_hash, t->sha256, t);
+    }
+}
+
+void policy_link_principal(struct policy *p, struct policy_principal_row *row)
+{
+    struct name_key key = {row->tenant, slice_make(row->name, row->name_len)};
+    list_add(p, &p->principals, order_principal, &row->number, row);
+    list_add(p, &p->by_name, order_name, &key, row);
+    policy_tenant_row(p, row->tenant)->principals++;
+    terms_count(p, row);
+    tokens_link(p, row);
+}
+
+void policy_unlink_principal(struct policy *p, struct policy_principal_row *row)
+{
+    struct name_key key = {row->tenant, slice_make(row->name, row->name_len)};
     struct policy_tenant_row *home = policy_tenant_row(p, row->tenant);
     hf_assert(home != NULL && home->principals > 0);
+    tokens_unlink(p, row);
+    terms_uncount(p, row);
     home->principals--;
     list_drop(&p->principals, order_principal, &row->number, row);
-    struct name_key key = {row->tenant, slice_make(row->name, row->name_len)};
     list_drop(&p->by_name, order_name, &key, row);
+}
+
+void policy_free_principal(struct policy *p, struct policy_principal_row *row)
+{
+    while (row->first_token != NULL) {
+        struct policy_token_row *token = row->first_token;
+        row->first_token = token->next;
+        policy_free_token(p, token);
+    }
+    policy_terms_free(p, &row->terms);
     memory_free(p->memory, row, sizeof(*row));
 }
 
-void policy_add_token(struct policy *p, const struct policy_token_row *fields)
+struct policy_principal_row *policy_add_principal(struct policy *p, uint32_t number,
+                                                  uint32_t tenant, struct slice name)
 {
-    struct policy_principal_row *owner = policy_principal_row(p, fields->principal);
-    hf_assert(owner != NULL && fields->number != 0);
-    struct policy_token_row *row = row_new(p, sizeof(*row));
-    *row = *fields;
-    list_add(p, &p->tokens, order_token, &row->number, row);
-    list_add(p, &p->by_hash, order_hash, row->sha256, row);
-    owner->tokens++;
-    p->last_token = row->number > p->last_token ? row->number : p->last_token;
+    hf_assert(number != 0 && policy_name_is_valid(name));
+    hf_assert(policy_tenant_row(p, tenant) != NULL);
+    struct policy_principal_row *row = row_new(p, sizeof(*row));
+    row->number = number;
+    row->tenant = tenant;
+    row->name_len = (uint32_t)name.len;
+    memcpy(row->name, name.data, name.len);
+    policy_link_principal(p, row);
+    p->last_principal = number > p->last_principal ? number : p->last_principal;
+    return row;
 }
 
-void policy_drop_token(struct policy *p, struct policy_token_row *row)
+/* ---- tokens ---- */
+
+struct policy_token_row *policy_token_row(const struct policy *p, uint64_t number)
+{
+    return list_find(&p->tokens, order_token, &number);
+}
+
+struct policy_token_row *policy_token_hashed(const struct policy *p,
+                                             const uint8_t sha256[TOKEN_SHA_BYTES])
+{
+    return list_find(&p->by_hash, order_hash, sha256);
+}
+
+void policy_link_token(struct policy *p, struct policy_token_row *row)
+{
+    struct policy_principal_row *owner = policy_principal_row(p, row->principal);
+    hf_assert(owner != NULL);
+    row->next = owner->first_token;
+    owner->first_token = row;
+    owner->tokens++;
+    list_add(p, &p->tokens, order_token, &row->number, row);
+    list_add(p, &p->by_hash, order_hash, row->sha256, row);
+}
+
+void policy_unlink_token(struct policy *p, struct policy_token_row *row)
 {
     struct policy_principal_row *owner = policy_principal_row(p, row->principal);
     hf_assert(owner != NULL && owner->tokens > 0);
+    struct policy_token_row **at = &owner->first_token;
+    while (*at != row) {
+        hf_assert(*at != NULL);
+        at = &(*at)->next;
+    }
+    *at = row->next;
     owner->tokens--;
     list_drop(&p->tokens, order_token, &row->number, row);
     list_drop(&p->by_hash, order_hash, row->sha256, row);
+}
+
+void policy_free_token(struct policy *p, struct policy_token_row *row)
+{
     memory_free(p->memory, row, sizeof(*row));
 }
 
-static uint32_t serial_at(const struct policy *p, struct slice serial)
+struct policy_token_row *policy_add_token(struct policy *p, const struct policy_token_row *fields)
 {
-    uint32_t i = 0;
-    for (; i < p->serials.count; i++) {
-        const struct policy_serial_row *row = p->serials.at[i];
-        if (slice_equal(slice_make(row->digits, row->len), serial)) {
-            break;
-        }
-    }
-    return i;
+    hf_assert(fields->number != 0);
+    struct policy_token_row *row = row_new(p, sizeof(*row));
+    *row = *fields;
+    policy_link_token(p, row);
+    p->last_token = row->number > p->last_token ? row->number : p->last_token;
+    return row;
 }
 
-void policy_add_serial(struct policy *p, struct slice serial)
+/* ---- serials ---- */
+
+uint32_t policy_serial_at(const struct policy *p, struct slice serial)
 {
-    hf_assert(policy_serial_is_valid(serial) && !policy_is_barred(p, serial));
+    for (uint32_t i = 0; i < p->serials.count; i++) {
+        const struct policy_serial_row *row = p->serials.at[i];
+        if (slice_equal(slice_make(row->digits, row->len), serial)) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+struct policy_serial_row *policy_serial_new(struct policy *p, struct slice serial)
+{
+    hf_assert(policy_serial_is_valid(serial));
     struct policy_serial_row *row = row_new(p, sizeof(*row));
     row->len = (uint32_t)serial.len;
     memcpy(row->digits, serial.data, serial.len);
-    list_insert(p, &p->serials, p->serials.count, row);
+    return row;
 }
 
-void policy_drop_serial(struct policy *p, struct slice serial)
+void policy_link_serial(struct policy *p, uint32_t at, struct policy_serial_row *row)
 {
-    uint32_t at = serial_at(p, serial);
-    hf_assert(at < p->serials.count);
-    memory_free(p->memory, p->serials.at[at], sizeof(struct policy_serial_row));
+    list_insert(p, &p->serials, at, row);
+}
+
+struct policy_serial_row *policy_unlink_serial(struct policy *p, uint32_t at)
+{
+    struct policy_serial_row *row = p->serials.at[at];
     list_cut(&p->serials, at);
+    return row;
+}
+
+void policy_free_serial(struct policy *p, struct policy_serial_row *row)
+{
+    memory_free(p->memory, row, sizeof(*row));
+}
+
+/* ---- the whole ---- */
+
+struct policy *policy_new(const struct memory *memory)
+{
+    struct policy *p = memory_alloc(memory, sizeof(*p));
+    memset(p, 0, sizeof(*p));
+    p->memory = memory;
+    (void)policy_add_tenant(p, 0, slice_of("default"));
+    return p;
 }
 
 void policy_free(struct policy *p)
 {
-    while (p->principals.count > 0) {
-        policy_drop_principal(p, p->principals.at[p->principals.count - 1]);
+    for (uint32_t i = 0; i < p->principals.count; i++) {
+        policy_free_principal(p, p->principals.at[i]);
     }
     for (uint32_t i = 0; i < p->tenants.count; i++) {
-        memory_free(p->memory, p->tenants.at[i], sizeof(struct policy_tenant_row));
+        policy_free_tenant(p, p->tenants.at[i]);
     }
     for (uint32_t i = 0; i < p->serials.count; i++) {
-        memory_free(p->memory, p->serials.at[i], sizeof(struct policy_serial_row));
+        policy_free_serial(p, p->serials.at[i]);
     }
-    list_close(p, &p->tenants);
-    list_close(p, &p->principals);
-    list_close(p, &p->by_name);
-    list_close(p, &p->tokens);
-    list_close(p, &p->by_hash);
-    list_close(p, &p->serials);
+    struct policy_list *lists[] = {&p->tenants, &p->tenants_by_name, &p->principals, &p->by_name,
+                                   &p->tokens,  &p->by_hash,         &p->serials};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        list_close(p, lists[i]);
+    }
     memory_free(p->memory, p, sizeof(*p));
 }

@@ -90,8 +90,8 @@ static bool may_change_token(const struct check *c, const struct policy_change *
     }
     const struct policy_principal_row *owner =
         policy_principal_named(c->policy, tenant, change->name);
-    for (uint32_t i = 0; owner != NULL && i < owner->grant_count; i++) {
-        if (owner->grants[i].tenant != tenant) {
+    for (uint32_t i = 0; owner != NULL && i < owner->terms.grant_count; i++) {
+        if (owner->terms.grants[i].tenant != tenant) {
             return false;
         }
     }
@@ -132,8 +132,8 @@ static bool may(const struct check *c)
         return has(c, RIGHT_OPERATE, cmd->revoke.name);
     case COMMAND_FENCE_RESET:
         return has(c, RIGHT_OPERATE, cmd->fence_reset.resource);
-    case COMMAND_NOTE:
-        return has(c, RIGHT_OPERATE, cmd->note.name);
+    case COMMAND_NOTE: /* of denied calls: by the node, about its own caller */
+        return cmd->note.action == NOTE_DENIED || has(c, RIGHT_OPERATE, cmd->note.name);
     case COMMAND_TRANSACT:
         return may_transact(c, &cmd->transact);
     case COMMAND_POLICY_CHANGE:
@@ -166,5 +166,11 @@ enum hf_error authorise_command(const struct policy *p, const struct command *co
                                 struct denial *denial)
 {
     struct check c = {p, command, denial};
-    return command->principal == 0 || may(&c) ? HF_OK : HF_DENIED;
+    if (command->principal == 0) {
+        return HF_OK;
+    }
+    bool ok = policy_tenant_row(p, command->tenant) != NULL
+                  ? may(&c)
+                  : denied(&c, RIGHT_LOCK, slice_make(NULL, 0), false);
+    return ok ? HF_OK : HF_DENIED;
 }

@@ -272,11 +272,13 @@ enum hf_error policy_changes_check(const struct packed *changes)
     struct reader r = packed_reader(changes);
     struct policy_change change;
     uint32_t count = 0;
+    uint32_t grants = 0;
     if (changes->bytes.len > LIMIT_POLICY_BYTES) {
         return HF_INVALID_POLICY;
     }
     while (unpack_policy_change(&r, &change)) {
-        if (++count > LIMIT_POLICY_CHANGES) {
+        grants += change.grants.count;
+        if (++count > LIMIT_POLICY_CHANGES || grants > LIMIT_POLICY_CHANGE_GRANTS) {
             return HF_INVALID_POLICY;
         }
         enum hf_error error = change_check(&change);

@@ -12,6 +12,22 @@ void core_set_policy_source(struct core *c, const struct core *source)
     c->policy_source = source;
 }
 
+bool principal_is_removed(const struct core *c, uint32_t principal)
+{
+    return principal != 0 && policy_principal_row(core_policy(c), principal) == NULL;
+}
+
+void purge_begin(struct core *c)
+{
+    c->purge_at = c->all_sessions == 0 ? 0 : RING_FIRST(c, c->all_sessions, session, all);
+}
+
+void core_end_removed(struct core *c)
+{
+    hf_assert(c->token_end != 0); /* else commands end sessions */
+    purge_begin(c);
+}
+
 bool waiter_is_allowed(const struct core *c, const struct waiter *w)
 {
     const struct session *s = session_at(c, w->session);
@@ -53,7 +69,7 @@ void apply_policy_change(struct core *c, const struct command *cmd, struct resul
     struct policy_situation now = {.wall_ms = c->wall_ms, .in_use = is_in_use, .ctx = c};
     struct policy_outcome done;
     policy_apply(c->policy, change, &now, &done);
-    core_step(c, 1 + change->changes.count);
+    core_step(c, done.steps);
     out->error = done.error;
     if (done.error != HF_OK) {
         return;
@@ -61,6 +77,9 @@ void apply_policy_change(struct core *c, const struct command *cmd, struct resul
     out->token = policy_version(c->policy);
     out->count = done.changes;
     out->highest = done.first_token;
+    if (change->end_sessions != 0) {
+        purge_begin(c);
+    }
     audit_add(c, &(struct audit_entry){.action = actions[change->origin],
                                        .count = done.changes,
                                        .text = {slice_of("*"), actor, change->reason}});

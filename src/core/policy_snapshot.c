@@ -34,12 +34,12 @@ static void write_principal(struct writer *w, const struct policy_principal_row 
     write_u64(w, row->number);
     write_u64(w, row->tenant);
     write_slice(w, slice_make(row->name, row->name_len));
-    write_slice(w, row->description);
-    write_u64(w, row->grant_count);
-    for (uint32_t i = 0; i < row->grant_count; i++) {
-        write_u64(w, row->grants[i].tenant);
-        write_slice(w, row->grants[i].prefix);
-        write_u64(w, row->grants[i].rights);
+    write_slice(w, row->terms.description);
+    write_u64(w, row->terms.grant_count);
+    for (uint32_t i = 0; i < row->terms.grant_count; i++) {
+        write_u64(w, row->terms.grants[i].tenant);
+        write_slice(w, row->terms.grants[i].prefix);
+        write_u64(w, row->terms.grants[i].rights);
     }
 }
 
@@ -108,7 +108,7 @@ static const char *read_tenant(struct policy *p, struct reader *r)
 #define X(name) quotas.name = read_u64(r);
     QUOTA_LIST(X)
 #undef X
-    if (r->bad || !policy_name_is_valid(name) || p->tenants.count > LIMIT_TENANTS) {
+    if (r->bad || !policy_name_is_valid(name) || (number != 0 && p->tenants.count == LIMIT_TENANTS)) {
         return "the tenant is not valid";
     }
     struct policy_tenant_row *row = number == 0 ? policy_tenant_row(p, 0) : NULL;
@@ -164,6 +164,9 @@ static const char *read_principal(struct policy *p, struct reader *r)
     if (wrong != NULL || r->bad) {
         return wrong != NULL ? wrong : "the principal cannot be decoded";
     }
+    if (p->principals.count == LIMIT_PRINCIPALS) {
+        return "there are too many principals";
+    }
     if (number <= (last != NULL ? last->number : 0) || number > p->last_principal ||
         policy_tenant_row(p, tenant) == NULL || !policy_name_is_valid(name) ||
         policy_principal_named(p, tenant, name) != NULL || !text_is_plain(description)) {
@@ -171,8 +174,9 @@ static const char *read_principal(struct policy *p, struct reader *r)
     }
     struct policy_principal_row *row = policy_add_principal(p, number, tenant, name);
     struct packed grants = packer_list(&packer);
-    policy_set_principal(p, row, description, &grants);
-    return NULL;
+    struct policy_terms terms = policy_terms_new(p, description, &grants);
+    policy_swap_terms(p, row, &terms);
+    return p->terms_bytes <= LIMIT_POLICY_TERMS && p->admins <= LIMIT_CLUSTER_ADMINS ? NULL : "the grants are too large";
 }
 
 static const char *read_token(struct policy *p, struct reader *r)
@@ -187,9 +191,15 @@ static const char *read_token(struct policy *p, struct reader *r)
     struct slice description = read_slice(r, LIMIT_POLICY_TEXT);
     const struct policy_token_row *last =
         p->tokens.count > 0 ? p->tokens.at[p->tokens.count - 1] : NULL;
+    const struct policy_principal_row *owner = policy_principal_row(p, row.principal);
+    if (p->tokens.count == LIMIT_TOKENS ||
+        (owner != NULL && owner->tokens == LIMIT_PRINCIPAL_TOKENS)) {
+        return "there are too many tokens";
+    }
     if (r->bad || sha256.len != TOKEN_SHA_BYTES || !text_is_plain(description) ||
         row.number <= (last != NULL ? last->number : 0) || row.number > p->last_token ||
-        policy_principal_row(p, row.principal) == NULL ||
+        owner == NULL || row.created_wall_ms >= LIMIT_NUMBER ||
+        row.expires_wall_ms >= LIMIT_NUMBER ||
         policy_token_hashed(p, sha256.data) != NULL) {
         return "the token is not valid";
     }
@@ -198,14 +208,19 @@ static const char *read_token(struct policy *p, struct reader *r)
     if (description.len > 0) {
         memcpy(row.description, description.data, description.len);
     }
-    policy_add_token(p, &row);
+    (void)policy_add_token(p, &row);
     return NULL;
 }
 
-const char *policy_record_read(struct policy *p, struct reader *r)
+const char *policy_record_read(struct policy *p, bool is_first, struct reader *r)
 {
     const char *wrong = NULL;
-    switch (read_u8(r)) {
+    uint8_t kind = read_u8(r);
+    if (is_first != (kind == POLICY_RECORD_HEAD) || kind < p->read) {
+        return "it is out of order";
+    }
+    p->read = kind;
+    switch (kind) {
     case POLICY_RECORD_HEAD:
         wrong = read_head(p, r);
         break;
@@ -223,7 +238,10 @@ const char *policy_record_read(struct policy *p, struct reader *r)
         if (r->bad || !policy_serial_is_valid(serial) || policy_is_barred(p, serial)) {
             return "the serial is not valid";
         }
-        policy_add_serial(p, serial);
+        if (p->serials.count == LIMIT_BARRED_SERIALS) {
+            return "there are too many serials";
+        }
+        policy_link_serial(p, p->serials.count, policy_serial_new(p, serial));
         break;
     }
     default:
@@ -232,25 +250,68 @@ const char *policy_record_read(struct policy *p, struct reader *r)
     return wrong != NULL ? wrong : reader_done(r) ? NULL : "it cannot be decoded";
 }
 
+static bool numbers_are_right(const struct policy *p)
+{
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < p->tenants.count; i++) {
+        const struct policy_tenant_row *row = p->tenants.at[i];
+        if ((i == 0) != (row->number == 0) || (i > 0 && row->number <= last)) {
+            return false;
+        }
+        last = row->number;
+    }
+    bool ok = last <= p->last_tenant;
+    last = 0;
+    for (uint32_t i = 0; i < p->principals.count; i++) {
+        const struct policy_principal_row *row = p->principals.at[i];
+        ok = ok && row->number > last;
+        last = row->number;
+    }
+    ok = ok && last <= p->last_principal;
+    last = 0;
+    for (uint32_t i = 0; i < p->tokens.count; i++) {
+        const struct policy_token_row *row = p->tokens.at[i];
+        ok = ok && row->number > last;
+        last = row->number;
+    }
+    return ok && last <= p->last_token;
+}
+
+static uint32_t tokens_of(const struct policy_principal_row *row)
+{
+    uint32_t count = 0;
+    for (const struct policy_token_row *t = row->first_token; t != NULL; t = t->next) {
+        count += t->principal == row->number;
+    }
+    return count;
+}
+
 const char *policy_check_invariants(const struct policy *p)
 {
     uint32_t admins = 0;
     uint32_t tokens = 0;
+    uint64_t bytes = 0;
+    if (!numbers_are_right(p)) {
+        return "I37: a number of the policy is not above those before it, or was never given";
+    }
     for (uint32_t i = 0; i < p->principals.count; i++) {
         const struct policy_principal_row *row = p->principals.at[i];
         admins += policy_row_is_admin(row);
         tokens += row->tokens;
-        if (policy_principal_named(p, row->tenant, slice_make(row->name, row->name_len)) != row) {
-            return "a principal is not found by its name";
+        bytes += row->terms.texts_len + (uint64_t)POLICY_GRANT_COST * row->terms.grant_count;
+        if (policy_principal_named(p, row->tenant, slice_make(row->name, row->name_len)) != row ||
+            tokens_of(row) != row->tokens) {
+            return "I37: a principal is not found by its name, or its tokens are counted wrongly";
         }
     }
     if (admins != p->admins || tokens != p->tokens.count || tokens != p->by_hash.count ||
-        p->by_name.count != p->principals.count) {
-        return "the counts of the policy are wrong";
+        p->by_name.count != p->principals.count || p->tenants_by_name.count != p->tenants.count ||
+        bytes != p->terms_bytes || bytes > LIMIT_POLICY_TERMS) {
+        return "I37: the counts of the policy are wrong";
     }
     uint32_t at_home = 0;
     for (uint32_t i = 0; i < p->tenants.count; i++) {
         at_home += ((const struct policy_tenant_row *)p->tenants.at[i])->principals;
     }
-    return at_home == p->principals.count ? NULL : "a principal has no home";
+    return at_home == p->principals.count ? NULL : "I37: a principal has no home";
 }

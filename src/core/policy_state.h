@@ -1,6 +1,6 @@
 /* The policy in memory; for policy*.c, core.c and the snapshot only.
  *
- * A policy is small and rarely changed: sorted arrays of pointers. A change moves at most
+ * A policy is small and rarely changed: sorted arrays of pointers. A change of one row moves at most
  * LIMIT_TOKENS pointers. */
 #ifndef HOLDFAST_CORE_POLICY_STATE_H
 #define HOLDFAST_CORE_POLICY_STATE_H
@@ -17,6 +17,9 @@ struct policy_list {
     uint32_t count;
     uint32_t capacity;
 };
+
+/* What a grant counts for LIMIT_POLICY_TERMS besides its prefix. */
+enum { POLICY_GRANT_COST = 32 };
 
 /* Bytes of a record, at most: 64 grants with prefixes. */
 enum { POLICY_RECORD_MAX = 44 << 10 };
@@ -36,20 +39,29 @@ struct policy_grant_row {
     struct slice prefix; /* in the principal's `texts` */
 };
 
+/* What principal_put replaces. */
+struct policy_terms {
+    struct slice description;        /* in `texts` */
+    struct policy_grant_row *grants; /* grant_count of them */
+    uint8_t *texts;                  /* texts_len bytes: description, then the prefixes */
+    uint32_t grant_count;
+    uint32_t texts_len;
+};
+
+struct policy_token_row;
+
 struct policy_principal_row {
     uint32_t number;
     uint32_t tenant;
     uint32_t tokens;
-    uint32_t grant_count;
-    uint32_t texts_len;
     uint32_t name_len;
     uint8_t name[LIMIT_POLICY_NAME];
-    struct slice description;        /* in `texts` */
-    struct policy_grant_row *grants; /* grant_count of them */
-    uint8_t *texts;                  /* texts_len bytes: description, then the prefixes */
+    struct policy_terms terms;
+    struct policy_token_row *first_token; /* chain `next`, in no order that shows */
 };
 
 struct policy_token_row {
+    struct policy_token_row *next; /* of the same principal */
     uint64_t number;
     uint32_t principal;
     uint32_t description_len;
@@ -71,13 +83,16 @@ struct policy {
     uint32_t last_tenant;
     uint32_t last_principal;
     uint64_t last_token;
-    uint32_t admins;               /* principals with `admin` on the cluster */
-    struct policy_list tenants;    /* by number */
-    struct policy_list principals; /* by number */
-    struct policy_list by_name;    /* principals, by tenant and name */
-    struct policy_list tokens;     /* by number */
-    struct policy_list by_hash;    /* tokens, by sha256 */
-    struct policy_list serials;    /* in the order of barring */
+    uint8_t read; /* kind of the last record that was read */
+    uint32_t admins;                    /* principals with `admin` on the cluster */
+    uint64_t terms_bytes;               /* of all principals, at most LIMIT_POLICY_TERMS */
+    struct policy_list tenants;         /* by number */
+    struct policy_list tenants_by_name; /* ... by name */
+    struct policy_list principals;      /* by number */
+    struct policy_list by_name;         /* principals, by tenant and name */
+    struct policy_list tokens;          /* by number */
+    struct policy_list by_hash;         /* tokens, by sha256 */
+    struct policy_list serials;         /* in the order of barring */
 };
 
 /* The caller owns it. A new policy has the tenant `default` and nothing else. */
@@ -96,21 +111,39 @@ struct policy_token_row *policy_token_hashed(const struct policy *p,
 /* Has `admin` on the cluster. */
 bool policy_row_is_admin(const struct policy_principal_row *row);
 
-/* Single changes. The caller has checked the rules. */
+/* Single changes. The caller has checked the rules. An unlinked row is the caller's: it links it again
+ * or frees it. */
 struct policy_tenant_row *policy_add_tenant(struct policy *p, uint32_t number, struct slice name);
-void policy_drop_tenant(struct policy *p, struct policy_tenant_row *row);
+void policy_link_tenant(struct policy *p, struct policy_tenant_row *row);
+void policy_unlink_tenant(struct policy *p, struct policy_tenant_row *row);
+void policy_free_tenant(struct policy *p, struct policy_tenant_row *row);
+
 struct policy_principal_row *policy_add_principal(struct policy *p, uint32_t number,
                                                   uint32_t tenant, struct slice name);
-/* Replaces description and grants; the tenants of the grants exist. */
-void policy_set_principal(struct policy *p, struct policy_principal_row *row,
-                          struct slice description, const struct packed *grants);
 /* With its tokens. */
-void policy_drop_principal(struct policy *p, struct policy_principal_row *row);
+void policy_link_principal(struct policy *p, struct policy_principal_row *row);
+void policy_unlink_principal(struct policy *p, struct policy_principal_row *row);
+void policy_free_principal(struct policy *p, struct policy_principal_row *row);
+/* The tenants of the grants exist. */
+struct policy_terms policy_terms_new(struct policy *p, struct slice description,
+                                     const struct packed *grants);
+void policy_terms_free(struct policy *p, const struct policy_terms *terms);
+/* Exchanges the terms of the row and `*terms`. */
+void policy_swap_terms(struct policy *p, struct policy_principal_row *row,
+                       struct policy_terms *terms);
+
 /* Copies the row. */
-void policy_add_token(struct policy *p, const struct policy_token_row *fields);
-void policy_drop_token(struct policy *p, struct policy_token_row *row);
-void policy_add_serial(struct policy *p, struct slice serial);
-void policy_drop_serial(struct policy *p, struct slice serial);
+struct policy_token_row *policy_add_token(struct policy *p, const struct policy_token_row *fields);
+void policy_link_token(struct policy *p, struct policy_token_row *row);
+void policy_unlink_token(struct policy *p, struct policy_token_row *row);
+void policy_free_token(struct policy *p, struct policy_token_row *row);
+
+struct policy_serial_row *policy_serial_new(struct policy *p, struct slice serial);
+/* UINT32_MAX: not barred. */
+uint32_t policy_serial_at(const struct policy *p, struct slice serial);
+void policy_link_serial(struct policy *p, uint32_t at, struct policy_serial_row *row);
+struct policy_serial_row *policy_unlink_serial(struct policy *p, uint32_t at);
+void policy_free_serial(struct policy *p, struct policy_serial_row *row);
 
 /* ---- policy_apply.c ---- */
 
@@ -127,7 +160,7 @@ struct policy_outcome {
     enum hf_error error;
     uint64_t first_token; /* added; 0: none */
     uint32_t changes;     /* with those of a rescue */
-    bool has_removed;     /* a principal */
+    uint32_t steps;
 };
 
 /* All changes, or none and an error. */
@@ -149,8 +182,8 @@ typedef void (*policy_put_fn)(void *ctx, enum policy_record_kind kind, const voi
 void policy_each_record(const struct policy *p, policy_put_fn put, void *ctx);
 void policy_record_write(struct writer *w, const struct policy *p, enum policy_record_kind kind,
                          const void *row);
-/* NULL, or what is wrong. */
-const char *policy_record_read(struct policy *p, struct reader *r);
+/* NULL, or what is wrong; then only policy_free may be called. */
+const char *policy_record_read(struct policy *p, bool is_first, struct reader *r);
 
 /* NULL, or a text that names the broken invariant. */
 const char *policy_check_invariants(const struct policy *p);

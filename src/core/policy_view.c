@@ -52,8 +52,8 @@ static struct principal_view principal_view_of(const struct policy_principal_row
     return (struct principal_view){.number = row->number,
                                    .tenant = row->tenant,
                                    .name = slice_make(row->name, row->name_len),
-                                   .description = row->description,
-                                   .grants = row->grant_count,
+                                   .description = row->terms.description,
+                                   .grants = row->terms.grant_count,
                                    .tokens = row->tokens};
 }
 
@@ -80,10 +80,10 @@ bool policy_grant_at(const struct policy *p, uint32_t principal, uint32_t i,
                      struct policy_grant_view *out)
 {
     const struct policy_principal_row *row = policy_principal_row(p, principal);
-    if (row == NULL || i >= row->grant_count) {
+    if (row == NULL || i >= row->terms.grant_count) {
         return false;
     }
-    const struct policy_grant_row *g = &row->grants[i];
+    const struct policy_grant_row *g = &row->terms.grants[i];
     *out = (struct policy_grant_view){g->tenant, g->prefix, g->rights};
     return true;
 }
@@ -118,13 +118,7 @@ bool policy_find_token(const struct policy *p, const uint8_t sha256[TOKEN_SHA_BY
 
 bool policy_is_barred(const struct policy *p, struct slice serial)
 {
-    for (uint32_t i = 0; i < p->serials.count; i++) {
-        const struct policy_serial_row *row = p->serials.at[i];
-        if (slice_equal(slice_make(row->digits, row->len), serial)) {
-            return true;
-        }
-    }
-    return false;
+    return policy_serial_at(p, serial) != UINT32_MAX;
 }
 
 /* ---- rights ---- */
@@ -154,8 +148,8 @@ static bool allows(const struct policy *p, uint32_t principal, uint32_t tenant, 
         return true;
     }
     const struct policy_principal_row *row = policy_principal_row(p, principal);
-    for (uint32_t i = 0; row != NULL && i < row->grant_count; i++) {
-        const struct policy_grant_row *g = &row->grants[i];
+    for (uint32_t i = 0; row != NULL && i < row->terms.grant_count; i++) {
+        const struct policy_grant_row *g = &row->terms.grants[i];
         bool is_covered = reach == REACH_NAME ? grant_covers(g, name)
                                               : reach == REACH_SOME || g->prefix.len == 0;
         if ((g->tenant == tenant || g->tenant == TENANT_ALL) && grant_has(g, right) && is_covered) {

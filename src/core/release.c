@@ -167,12 +167,29 @@ void grant_renew(struct core *c, ref grant, uint32_t ttl_ms)
     }
 }
 
+/* S14.4: whoever may not lock the names any more may not keep them. */
+static bool may_renew(struct core *c, const struct command *cmd, ref grant)
+{
+    const struct grant *g = grant_at(c, grant);
+    for (uint32_t i = 0; cmd->principal != 0 && i < grant_parts(c, g); i++) {
+        const struct lock *l = lock_at(c, grant_at(c, grant_part(c, grant, i))->lock);
+        if (!policy_allows(core_policy(c), cmd->principal, cmd->tenant, RIGHT_LOCK, lock_name(l))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void renew_new(struct core *c, const struct command *cmd, ref session, struct result *out)
 {
     (void)session;
     const struct command_renew *r = &cmd->renew;
     struct grant_selector n = {cmd, cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
     ref grant = find_grant(c, &n, out);
+    if (grant != 0 && !may_renew(c, cmd, grant)) {
+        out->error = HF_DENIED;
+        return;
+    }
     if (grant != 0) {
         grant_renew(c, grant, r->ttl_ms);
         result_from_grant(c, grant, out);

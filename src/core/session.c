@@ -120,6 +120,9 @@ static void session_remove(struct core *c, ref obj)
         pool_free(&c->pool, s->extra, sizeof(struct session_extra));
     }
     table_remove(&c->sessions, hash_id(c, s->id), obj);
+    if (c->purge_at == obj) {
+        c->purge_at = ring_after(&c->pool, c->all_sessions, obj, offsetof(struct session, all));
+    }
     RING_REMOVE(c, &c->all_sessions, obj, session, all);
     tenant_get(c, s->tenant)->usage.sessions--;
     pool_free(&c->pool, obj, session_size(s));
@@ -156,9 +159,10 @@ void session_end(struct core *c, ref obj, enum ended how)
     /* A mirrored session ends before its deadline. */
     uint64_t at_ms =
         how == ENDED_SESSION_EXPIRED && session_is_dead(c, s) ? session_deadline(c, s) : c->now_ms;
+    enum reason reason = how == ENDED_REVOKED ? REASON_DENIED : REASON_SESSION_ENDED;
     if (s->is_private) {
         if (s->waits != 0) {
-            waiter_end(c, RING_FIRST(c, s->waits, waiter, in_session), REASON_SESSION_ENDED);
+            waiter_end(c, RING_FIRST(c, s->waits, waiter, in_session), reason);
         } else {
             grant_end(c, RING_FIRST(c, s->holds, grant, in_session),
                       how == ENDED_SESSION_EXPIRED ? ENDED_EXPIRED : how, at_ms, none, none, false);
@@ -166,7 +170,7 @@ void session_end(struct core *c, ref obj, enum ended how)
         return;
     }
     while (s->waits != 0) {
-        waiter_end(c, RING_FIRST(c, s->waits, waiter, in_session), REASON_SESSION_ENDED);
+        waiter_end(c, RING_FIRST(c, s->waits, waiter, in_session), reason);
     }
     while (s->holds != 0) {
         grant_end(c, RING_FIRST(c, s->holds, grant, in_session), how, at_ms, none, none, false);
@@ -252,12 +256,6 @@ void apply_session_close(struct core *c, const struct command *cmd, struct resul
     session_end(c, obj, ENDED_SESSION_CLOSED);
 }
 
-/* The sessions of a removed principal are not kept alive (S14.4). */
-static bool owner_exists(const struct core *c, const struct session *s)
-{
-    return s->principal == 0 || policy_principal(core_policy(c), s->principal, NULL);
-}
-
 void apply_keepalive(struct core *c, const struct command *cmd, struct result *out)
 {
     const struct ids *ids = &cmd->keepalive.sessions;
@@ -272,8 +270,8 @@ void apply_keepalive(struct core *c, const struct command *cmd, struct result *o
                         : HF_SESSION_EXPIRED;
         } else {
             struct session *s = session_at(c, obj);
-            if (s->is_private || !session_is_of(s, cmd) || !owner_exists(c, s)) {
-                error = HF_SESSION_NOT_FOUND;
+            if (s->is_private || !session_is_of(s, cmd) || principal_is_removed(c, s->principal)) {
+                error = HF_SESSION_NOT_FOUND; /* S14.4 */
             } else if (session_is_dead(c, s)) {
                 error = HF_SESSION_EXPIRED; /* the sweep ends it: too much work here */
             } else {

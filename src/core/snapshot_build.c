@@ -284,6 +284,11 @@ static const char *build_revisit(struct builder *b, struct reader *r)
     return "its list of waiters has no such waiter";
 }
 
+static const char *build_policy(struct builder *b, struct reader *r)
+{
+    return policy_record_read(b->c->policy, b->counts[RECORD_POLICY] == 1, r);
+}
+
 static const char *build_end(struct builder *b, struct reader *r)
 {
     uint64_t records = 0;
@@ -401,6 +406,7 @@ const char *builder_take(struct builder *b, enum record_type type, struct reader
         [RECORD_COUNTER] = build_counter,
         [RECORD_TRANSACT] = build_transact,
         [RECORD_TENANT] = build_tenant,
+        [RECORD_POLICY] = build_policy,
         [RECORD_END] = build_end,
     };
     hf_assert(type > RECORD_NONE && type < RECORD_COUNT);
@@ -418,6 +424,9 @@ const char *builder_finish(struct builder *b)
 {
     hf_assert(b->last == RECORD_END && b->is_linked);
     const struct core *c = b->c;
+    if (c->version >= POLICY_VERSION && b->counts[RECORD_POLICY] == 0) {
+        return "the policy is missing";
+    }
     if (snapshot_magnitude(table_count(&c->sessions)) != b->sessions_magnitude ||
         snapshot_magnitude(table_count(&c->locks)) != b->names_magnitude ||
         snapshot_magnitude(table_count(&c->leases)) != b->leases_magnitude) {

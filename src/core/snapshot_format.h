@@ -11,9 +11,9 @@
  * exactly one form, everywhere and after reading and writing it again.
  *
  * The format follows from the version of the state: every member that supports the version can
- * read it. Format 5 is of version 6: the records of a type are in the order of their tenants, and
- * TENANT has the numbers of each tenant other than 0. Format 4 is of version 5: its heads are wider (snapshot_record.h). Format 3 is of
- * version 4. Format 2 is of versions 2 and 3: no deadlines of counters, no node of a stream, no
+ * read it. Format 5 is of version 6: the records of a type are in the order of their tenants,
+ * TENANT has the numbers of each tenant other than 0, and POLICY the policy. Format 4 is of version
+ * 5: its heads are wider (snapshot_record.h). Format 3 is of version 4. Format 2 is of versions 2 and 3: no deadlines of counters, no node of a stream, no
  * DRAWN_REQUEST or OPERATOR_REQUEST; its end record has the number of the first of them. Format
  * 1 is of version 1: also no counters and transactions, with a lower end record; the state
  * record has one field less. */
@@ -56,6 +56,7 @@ enum {
     X(DRAWN_REQUEST, drawn_request)       /* DONE_DRAWN */                       \
     X(OPERATOR_REQUEST, operator_request) /* DONE_OF_OPERATORS, with the time */ \
     X(TENANT, tenant)                                                            \
+    X(POLICY, policy) /* a head, then the rows: policy_each_record */            \
     X(END, end)
 
 enum record_type {
@@ -88,7 +89,8 @@ enum {
     SESSION_IS_PRIVATE = 1,
     SESSION_HAS_TIMER = 2,
     SESSION_HAS_EXTRA = 4,
-    SESSION_FLAGS = 7,
+    SESSION_IS_PURGE_CURSOR = 8, /* core->purge_at; since version 6 */
+    SESSION_FLAGS = 15,
 
     MODE_BITS = 3,
     GRANT_LOCK_HAS_EXTRA = 4,

@@ -53,6 +53,7 @@ const char *build_request(struct builder *b, const struct request *fields, struc
     memcpy(r->text + scope.len, id.data, id.len);
     r->hash = request_make_hash(c, r);
     struct request_key key = {.tenant = r->tenant,
+                              .principal = r->principal,
                               .type = (enum command_type)r->type,
                               .session_id = r->session,
                               .scope = scope,
@@ -96,8 +97,12 @@ static const char *build_done(struct builder *b, struct reader *r, enum record_t
     fields.digest = read_fixed64(r);
     read_answer(r, &fields);
     fields.done_ms = where == DONE_OF_OPERATORS ? read_u64(r) : 0;
+    fields.principal = c->version >= POLICY_VERSION ? read_u32(r) : 0;
     if (!reader_done(r)) {
         return undecodable;
+    }
+    if (fields.principal != 0 && !id_is_zero(fields.session)) {
+        return "it is of a session, and has a principal";
     }
     if (where != DONE_OF_CLIENTS && request_kind((enum command_type)fields.type, id) != where) {
         return "it is of another kind";
@@ -245,7 +250,8 @@ static const char *check_audit(const struct builder *b, const struct tenant *t,
         return "there are more than 10,000";
     }
     if (f->index > c->index || f->wall_ms >= LIMIT_NUMBER || action >= AUDIT_COUNT ||
-        (is_note && action >= AUDIT_RECOVER) || (action == AUDIT_FENCE_RESET && c->version < 4)) {
+        (is_note && action >= AUDIT_RECOVER) || (action == AUDIT_FENCE_RESET && c->version < 4) ||
+        (action > AUDIT_FENCE_RESET && c->version < POLICY_VERSION)) {
         return "its index, time or action is out of range";
     }
     if (f->slot >= LIMIT_HOLDERS || f->mark_before >= LIMIT_NUMBER ||

@@ -47,6 +47,10 @@ static const char *check_session(const struct builder *b, const struct session_r
     if ((f->flags & SESSION_IS_PRIVATE) && (f->flags & SESSION_HAS_EXTRA)) {
         return "it is private and has what only real sessions have";
     }
+    if ((f->flags & SESSION_IS_PURGE_CURSOR) &&
+        (b->c->purge_at != 0 || b->c->version < POLICY_VERSION)) {
+        return "the purge is at two sessions, or not of this version";
+    }
     return check_extra(b, f);
 }
 
@@ -66,6 +70,9 @@ const char *build_session(struct builder *b, struct reader *r)
     tenant_charge(c, f.tenant);
     b->session = session_new(c, f.tenant, f.id, f.client, is_private, f.ttl_ms);
     session_at(c, b->session)->principal = f.principal;
+    if (f.flags & SESSION_IS_PURGE_CURSOR) {
+        c->purge_at = b->session;
+    }
     current(b)->life_ms = f.life_ms;
     timer_set(c, b->session, f.timer_ms);
     if (f.flags & SESSION_HAS_EXTRA) {

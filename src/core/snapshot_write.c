@@ -3,8 +3,8 @@
  *
  * It writes exactly what a later output depends on. By object of core/state.h:
  *
- *   core        The replicated scalars. Reading counts grants and waiters again. ordinal, the steps and prune_left belong to an entry or to this
- *               process; alive and cycle are scratch.
+ *   core        The replicated scalars. Reading counts grants and waiters again. ordinal, the steps
+ *               and prune_left belong to an entry or to this process; alive and cycle are scratch.
  *   tables      Derived; the order of chains affects no output.
  *   tenant      Its memories, in the order of insertion, and the numbers that do not follow from
  *               them. Its usage follows from the objects.
@@ -12,7 +12,8 @@
  *               visits count against the sweep's bounds. A delayed name is always in the heap at
  *               the end of its delay, the waiters of a gone node at `until_ms`.
  *   session     Everything; `entries` and `unacked` are counted. An empty extra is written too:
- *               stream_down depends on its existence.
+ *               stream_down depends on its existence. core->purge_at is a flag of its session.
+ *   policy      Everything, by number; the other orders and the counts follow.
  *   grant       Everything. HAS_LEASE: the session is real. Later parts of a multi-lock differ from
  *               the first only in the name.
  *   detail      Created when one of its fields needs it. Its existence matters only for a renewal,
@@ -346,7 +347,8 @@ static void put_session(struct out *o, ref obj)
     struct session_record f = {
         .flags = (s->is_private ? SESSION_IS_PRIVATE : 0u) |
                  (s->timer != 0 ? SESSION_HAS_TIMER : 0u) |
-                 (s->extra != 0 ? SESSION_HAS_EXTRA : 0u),
+                 (s->extra != 0 ? SESSION_HAS_EXTRA : 0u) |
+                 (c->purge_at == obj ? SESSION_IS_PURGE_CURSOR : 0u),
         .tenant = s->tenant,
         .principal = s->principal,
         .id = s->id,
@@ -559,6 +561,21 @@ static void put_tenant(struct out *o, const struct tenant *t)
     record_end(o, &w);
 }
 
+static void put_policy_record(void *ctx, enum policy_record_kind kind, const void *row)
+{
+    struct out *o = ctx;
+    struct writer w = record_begin(o, RECORD_POLICY);
+    policy_record_write(&w, o->c->policy, kind, row);
+    record_end(o, &w);
+}
+
+static void put_policy(struct out *o)
+{
+    if (o->c->version >= POLICY_VERSION) {
+        policy_each_record(o->c->policy, put_policy_record, o);
+    }
+}
+
 /* What is remembered: by type, then by tenant. */
 static void put_memories(struct out *o)
 {
@@ -592,6 +609,7 @@ bool snapshot_write(const struct core *core, snapshot_sink_fn sink, void *ctx)
     put_revisits(&o);
     put_delayed_and_woken(&o);
     put_memories(&o);
+    put_policy(&o);
     uint64_t before = o.records;
     uint8_t end = snapshot_end_of(snapshot_format_of(core->version));
     struct writer w = record_begin(&o, (enum record_type)end);

@@ -12,8 +12,8 @@
 #include "base/table.h"
 #include "core/core.h"
 #include "core/key.h"
-#include "core/policy_state.h"
 #include "core/objects.h"
+#include "core/policy_state.h"
 #include "core/ring.h"
 #include "core/tenant.h"
 
@@ -36,6 +36,7 @@ struct core {
     uint64_t counter_change; /* last change of any counter (S13.5) */
     uint32_t version;
     bool backlog; /* the last sweep left something due */
+    ref purge_at; /* session at which the sweep goes on to end those of removed principals; or 0 */
     /* Set by core_set_tokens; 0 in the replicated core. The next may be a multiple of TOKEN_SCALE,
      * which is skipped. */
     uint64_t token_next;
@@ -425,10 +426,10 @@ ref audit_record_new(struct core *c, const struct slice text[AUDIT_TEXTS]);
 uint64_t audit_add(struct core *c, const struct audit_entry *entry); /* returns the number */
 /* The trace of the first holder, copied to `bytes`. */
 struct slice audit_trace(const struct core *c, ref lock, uint8_t bytes[LIMIT_TRACE]);
-/* Adds a numbered record; drops the oldest. */
 /* The principal of the command, or else what the client said; `text` is for the result. */
 struct slice audit_actor(const struct core *c, const struct command *cmd, struct slice said,
                          uint8_t text[PRINCIPAL_TEXT]);
+/* Adds a numbered record; drops the oldest. */
 void audit_append(struct core *c, struct tenant *t, ref record);
 struct audit_record *audit_newest(struct core *c, uint32_t tenant);
 size_t audit_size(const struct audit_record *a);
@@ -438,6 +439,10 @@ const char *audit_action_name(enum audit_action action);
 
 /* ---- policy_command.c ---- */
 void apply_policy_change(struct core *c, const struct command *cmd, struct result *out);
+/* It does not exist, so its sessions end (purge) and are not kept alive. */
+bool principal_is_removed(const struct core *c, uint32_t principal);
+/* The next sweeps end the sessions of removed principals. */
+void purge_begin(struct core *c);
 /* Whether the principal of a waiter may still lock all its names. */
 bool waiter_is_allowed(const struct core *c, const struct waiter *w);
 

@@ -1,5 +1,6 @@
 /* The sweep at the start of an entry: ends what is due, in (deadline, kind, id) order, within S2.1.
- * Every command treats the rest, the backlog, as dead (S1.7). */
+ * Every command treats the rest, the backlog, as dead (S1.7). Then it ends sessions of removed
+ * principals, if a policy_change requested that. */
 #include "core/state.h"
 
 struct budget {
@@ -98,6 +99,28 @@ static bool end_due(struct core *c, ref obj, struct budget *b)
     return true;
 }
 
+/* Ends the sessions of removed principals with what the sweep left of its budget (S14.4). */
+static void purge(struct core *c, struct budget *b)
+{
+    while (c->purge_at != 0 && b->visits < LIMIT_SWEEP_VISITS) {
+        ref obj = c->purge_at;
+        const struct session *s = session_at(c, obj);
+        b->visits++;
+        core_step(c, 1);
+        if (!principal_is_removed(c, s->principal) || session_is_mirrored(c, s)) {
+            c->purge_at = ring_after(&c->pool, c->all_sessions, obj, offsetof(struct session, all));
+            continue;
+        }
+        if (!fits_budget(b, 1, s->entries)) {
+            return;
+        }
+        b->sessions++;
+        b->entries += s->entries;
+        session_end(c, obj, ENDED_REVOKED);
+        hf_assert(c->purge_at != obj);
+    }
+}
+
 void sweep(struct core *c)
 {
     struct budget b = {0, 0, 0};
@@ -119,6 +142,9 @@ void sweep(struct core *c)
             c->backlog = true;
             break;
         }
+    }
+    if (!c->backlog) {
+        purge(c, &b);
     }
     wake_all(c);
 }

@@ -96,6 +96,7 @@ struct audit_view {
     uint64_t wall_ms;
     uint32_t tenant;
     uint32_t kind;       /* the action, for COMMAND_NOTE */
+    bool is_of_cluster;  /* about no name of a tenant */
     struct slice action; /* "FORCE_UNLOCK", ... */
     struct slice resource;
     struct slice actor;

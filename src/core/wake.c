@@ -77,7 +77,7 @@ static bool wake_one(struct core *c, ref lock, uint32_t *budget)
                 return ready == NOT_READY;
             }
         }
-        if (!waiter_is_allowed(c, w)) {
+        if (!waiter_is_allowed(c, w)) { /* S14.4 */
             *budget -= w->parts < *budget ? w->parts : *budget;
             waiter_end(c, waiter, REASON_DENIED);
             continue;

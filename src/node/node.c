@@ -41,7 +41,7 @@ static void detach_earlier_life(struct node *n)
     struct command gone;
     command_init(&gone, COMMAND_NODE_GONE);
     gone.node_gone.node = (uint32_t)n->options.id;
-    n->first = (struct gateway_call){.done = on_first_done, .owner = n};
+    n->first = (struct gateway_call){.done = on_first_done, .owner = n, .is_own = true};
     forward_submit_first(n->forward, &gone, &n->first);
 }
 
@@ -119,6 +119,10 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
     }
     n->phase = NODE_RUNNING;
     n->changed = true;
+    n->admin_gateway = node_gateway(n);
+    if (n->admin != NULL) {
+        admin_socket_serve(n->admin, &n->admin_gateway);
+    }
     detach_earlier_life(n);
     return true;
 }
@@ -167,7 +171,7 @@ struct node *node_new(const struct node_options *options, char problem[NODE_PROB
     uv_idle_init(options->loop, &n->awake);
     node_open_disk_users(n);
     n->net_open = true;
-    if (!node_open_peers(n, problem) ||
+    if (!node_open_peers(n, problem) || !node_open_admin(n, problem) ||
         (!id_is_zero(n->self.cluster) && !node_start_serving(n, problem))) {
         abandon(n);
         return NULL;
@@ -225,6 +229,7 @@ static void close_all(struct node *n)
     if (n->peers != NULL) {
         peers_close(n->peers);
     }
+    admin_socket_close(n->admin);
     node_close_redis(n);
     if (n->fetch != NULL) {
         snapshot_fetch_stop(n->fetch);
@@ -294,6 +299,7 @@ void node_free(struct node *n)
         forward_free(n->forward);
         memory_tier_free(n->tier);
         service_free(n->service);
+        admin_socket_free(n->admin);
         client_listener_free(n->http);
         client_listener_free(n->resp);
         snapshot_fetch_free(n->fetch);

@@ -172,6 +172,9 @@ void node_maintain(struct node *n, struct replica_time now)
     hand_over_if_full(n, now);
     drop_old_log(n);
     node_step_clients(n, now);
+    if (n->admin != NULL) {
+        admin_socket_resume(n->admin);
+    }
     note_closed_connections(n, now);
     node_step_limit(n, now);
 }

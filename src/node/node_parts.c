@@ -159,6 +159,7 @@ void node_open_disk_users(struct node *n)
                                       .ctx = n,
                                       .now = now_of,
                                       .boot_ms = awake_ms_of,
+                                      .auth = o->auth,
                                       .admission = &n->admission,
                                       .tier = n->tier,
                                       .memory_core = node_memory_core,
@@ -166,6 +167,18 @@ void node_open_disk_users(struct node *n)
                                       .on_event = node_on_peer_event,
                                       .change = node_change_member};
     n->forward = forward_new(&forward);
+}
+
+bool node_open_admin(struct node *n, char problem[NODE_PROBLEM])
+{
+    const struct node_options *o = &n->options;
+    struct admin_socket_options admin = {
+        .loop = o->loop, .memory = o->memory, .journal = o->journal, .data = o->data};
+    _Static_assert((int)ADMIN_PROBLEM <= (int)NODE_PROBLEM, "a problem fits");
+    if (o->auth) {
+        n->admin = admin_socket_new(&admin, problem);
+    }
+    return !o->auth || n->admin != NULL;
 }
 
 static uint32_t state_version(void *ctx)

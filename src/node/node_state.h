@@ -3,6 +3,7 @@
 #define HOLDFAST_NODE_NODE_STATE_H
 
 #include "net/net.h"
+#include "node/admin/admin_socket.h"
 #include "node/clients/client_listener.h"
 #include "node/clients/descriptors.h"
 #include "node/forward/forward.h"
@@ -110,6 +111,8 @@ struct node {
     struct replica *replica;
     struct forward *forward;
     struct service *service;
+    struct admin_socket *admin; /* NULL: auth = off */
+    struct gateway admin_gateway;
     struct client_listener *http;
     struct client_listener *resp; /* NULL: not served */
     struct node_contexts tls;
@@ -209,6 +212,10 @@ bool node_open_peers(struct node *n, char problem[NODE_PROBLEM]);
 void node_on_fetched(void *ctx, struct core *core, uint64_t bytes);
 void node_on_abandoned(void *ctx);
 void node_on_disk_failed(void *ctx, const char *text);
+
+/* node_parts.c */
+/* Nothing with auth = off. */
+bool node_open_admin(struct node *n, char problem[NODE_PROBLEM]);
 
 /* node_clients.c */
 bool node_open_clients(struct node *n, char problem[NODE_PROBLEM]);

@@ -113,6 +113,7 @@ void node_on_sleep(void *ctx)
         due = earlier(due, from_ms(service_next_ms(n->service)));
         due = earlier(due, node_tier_next_us(n));
         due = earlier(due, node_promote_next_us(n));
+        due = n->admin == NULL ? due : earlier(due, admin_socket_next_ms(n->admin));
     }
     set_timer(n, due);
 }
@@ -201,6 +202,9 @@ void node_on_turn(void *ctx)
     forward_run(n->forward); /* complete earlier calls before the service answers ... */
     node_step_snapshots(n, now);
     service_run(n->service);
+    if (n->admin != NULL) {
+        admin_socket_run(n->admin);
+    }
     if (!reading) {
         node_step_tier(n, now);
     }

@@ -151,6 +151,7 @@ void memory_tier_begin(struct memory_tier *t, uint64_t hash_key)
                                    .event_ctx = t,
                                    .version = CORE_VERSION};
     t->core = core_new(&options);
+    core_set_policy_source(t->core, replicated(t));
     uint64_t epoch = core_epoch(replicated(t));
     core_set_attachments(t->core, TIER_ATTACHMENTS +
                                       ((epoch % TIER_ATTACHMENT_EPOCHS) << TIER_ATTACHMENT_BITS));

@@ -30,6 +30,9 @@ struct gateway_call {
     uint64_t source;
     /* Of a barrier: the tenant whose turns it takes. A command has its own. */
     uint32_t tenant;
+    /* Of a command: it is the node's, not a client's. A leader with auth = on takes no other command
+     * without a principal. */
+    bool is_own;
     /* Of a command: limit from now. 0, or above the gateway's limit: that limit. */
     uint32_t within_ms;
     void *in_flight; /* the gateway's */

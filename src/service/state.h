@@ -94,7 +94,8 @@ struct service {
     struct resp_shared *resp; /* resp/ */
 
     struct auth_state *auth; /* auth/; NULL: auth = off */
-    uint64_t auth_failures;
+    uint64_t auth_failures;  /* credentials refused, since start */
+    uint64_t denied;         /* calls denied, since start */
 
     struct list quiet; /* with HTTP/2 streams, by last input */
 

@@ -33,9 +33,10 @@ static bool backend_renew(void *ctx, uint64_t token, uint32_t ttl_ms)
     return backend.waits;
 }
 
-static void backend_end(void *ctx, uint64_t token, struct slice name)
+static void backend_end(void *ctx, uint64_t token, uint32_t tenant, struct slice name)
 {
     (void)ctx;
+    (void)tenant;
     assert_true(token != 0 && name.len > 0);
     backend.ends++;
 }

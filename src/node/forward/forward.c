@@ -30,6 +30,49 @@ static enum tier_taken offer(struct forward *f, enum tier tier, const struct com
     return memory_tier_submit(f->options.tier, tier, command, cookie, time);
 }
 
+/* ---- rights (decision 29) ---- */
+
+_Static_assert(RIGHTS_ALL == (1 << (FORWARD_DENIAL_REASONS - 1)) - 1, "a reason for each right");
+
+static unsigned reason_of(unsigned right)
+{
+    unsigned reason = 0;
+    for (; right != 0; right >>= 1) {
+        reason++;
+    }
+    return reason;
+}
+
+uint64_t forward_denied(const struct forward *f, unsigned reason)
+{
+    hf_assert(reason < FORWARD_DENIAL_REASONS);
+    return f->denied[reason];
+}
+
+const char *forward_denial_reason(unsigned reason)
+{
+    return reason == 0 ? "no_principal" : right_name((enum right)(1u << (reason - 1)));
+}
+
+/* Without auth = on here, and in a state of an earlier version, clients have no principal. */
+enum hf_error forward_authorise(const struct forward *f, const struct command *command, bool is_own,
+                                unsigned *right)
+{
+    struct denial denial;
+    *right = 0;
+    if (command->principal == 0) {
+        bool is_refused = f->options.auth && !is_own &&
+                          core_version(replica_core(f->replica)) >= FORWARD_OWN_VERSION;
+        return is_refused ? HF_UNAUTHENTICATED : HF_OK;
+    }
+    enum hf_error error =
+        authorise_command(core_policy(replica_core(f->replica)), command, &denial);
+    if (error != HF_OK) {
+        *right = denial.right;
+    }
+    return error;
+}
+
 /* ---- the limit of the state (S12.14) ---- */
 
 enum hf_error forward_check_admission(struct forward *f, const struct command *command,
@@ -45,8 +88,18 @@ enum hf_error forward_check_admission(struct forward *f, const struct command *c
     return admission_check(a, replica_core(f->replica), memory, command, adds);
 }
 
-/* HF_STATE_FULL is final, so only a confirmed leader returns it: another one may have applied an
- * earlier attempt. */
+/* A refusal is final, so only a confirmed leader returns it: another one may have applied an earlier
+ * attempt, or a later policy. */
+static enum hf_error confirm(const struct forward *f, struct replica_time now)
+{
+    struct replica_status status;
+    replica_status(f->replica, now, &status);
+    if (!status.serving) {
+        return HF_UNAVAILABLE;
+    }
+    return replica_has_majority(f->replica, now) ? HF_OK : HF_BUSY;
+}
+
 static enum hf_error admit(struct forward *f, const struct command *command,
                            struct replica_time now, uint64_t *adds)
 {
@@ -54,13 +107,9 @@ static enum hf_error admit(struct forward *f, const struct command *command,
     if (error != HF_STATE_FULL) {
         return error;
     }
-    struct replica_status status;
-    replica_status(f->replica, now, &status);
-    if (!status.serving) {
-        return HF_UNAVAILABLE;
-    }
-    if (!replica_has_majority(f->replica, now)) {
-        return HF_BUSY;
+    enum hf_error confirmed = confirm(f, now);
+    if (confirmed != HF_OK) {
+        return confirmed;
     }
     f->options.admission->refused++;
     return HF_STATE_FULL;
@@ -91,23 +140,38 @@ enum hf_error forward_propose(struct forward *f, const struct command *command,
     return error;
 }
 
-enum hf_error forward_take(struct forward *f, enum tier tier, const struct command *command,
+static enum hf_error deny_here(struct forward *f, const struct command *command,
+                               struct cookie *cookie, enum hf_error error, struct replica_time now)
+{
+    enum hf_error confirmed = confirm(f, now);
+    return confirmed == HF_OK ? refuse_here(f, command, cookie, error) : confirmed;
+}
+
+enum hf_error forward_take(struct forward *f, const struct forward_taken *taken,
                            struct cookie *cookie, struct replica_time now)
 {
+    const struct command *command = taken->command;
     if (f->paused) {
         return HF_UNAVAILABLE;
     }
+    unsigned right;
+    enum hf_error error = forward_authorise(f, command, taken->is_own, &right);
+    if (error != HF_OK) {
+        error = deny_here(f, command, cookie, error, now);
+        f->denied[reason_of(right)] += error == HF_OK;
+        return error;
+    }
     uint64_t adds;
-    enum hf_error error = admit(f, command, now, &adds);
+    error = admit(f, command, now, &adds);
     if (error == HF_STATE_FULL) {
         return refuse_here(f, command, cookie, error);
     }
     if (error != HF_OK) {
         return error;
     }
-    enum tier_taken taken = offer(f, tier, command, cookie, now);
-    if (taken != TIER_PROPOSE) {
-        return taken == TIER_TAKEN ? HF_OK : HF_BUSY;
+    enum tier_taken offered = offer(f, taken->tier, command, cookie, now);
+    if (offered != TIER_PROPOSE) {
+        return offered == TIER_TAKEN ? HF_OK : HF_BUSY;
     }
     error = forward_propose(f, command, cookie, now, adds);
     return error == HF_NOT_UPGRADED ? refuse_here(f, command, cookie, error) : error;
@@ -121,7 +185,8 @@ static enum hf_error submit_here(struct forward *f, struct call *call, struct re
     struct command command;
     enum hf_error error = command_decode(call->bytes, &command);
     hf_assert(error == HF_OK);
-    return forward_take(f, call->tier, &command, &call->cookie, now);
+    struct forward_taken taken = {&command, call->tier, call->is_own};
+    return forward_take(f, &taken, &call->cookie, now);
 }
 
 /* The tier EFFICIENCY answers before submit_here returns: the call may then be freed. */
@@ -171,8 +236,10 @@ static bool try_there(struct forward *f, struct call *call, uint64_t leader)
         refuse_not_upgraded(f, call, type);
         return true;
     }
+    bool says_own = call->is_own && forward_supports(f, leader, FORWARD_OWN_VERSION);
+    uint8_t sent = (uint8_t)(kind | (says_own ? FORWARD_OWN : 0));
     call_give_number(f, call);
-    if (!peers_request(f->peers, leader, call->number, (uint8_t)kind, bytes)) {
+    if (!peers_request(f->peers, leader, call->number, sent, bytes)) {
         call_take_number(f, call);
         return false;
     }

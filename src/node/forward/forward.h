@@ -32,6 +32,7 @@ struct forward_options {
     void *ctx;
     struct replica_time (*now)(void *ctx);
     uint64_t (*boot_ms)(void *ctx); /* boot time in ms, cheaper, for timeouts; NULL: use `now` */
+    bool auth; /* clients' commands need a principal, if the state knows principals */
     struct admission *admission;    /* NULL: no limit of the state */
     struct memory_tier *tier;       /* tier EFFICIENCY; NULL: none, its calls time out */
     const struct core *(*memory_core)(void *ctx); /* its state, or NULL; may be NULL without it */
@@ -76,6 +77,10 @@ void forward_on_change(struct forward *f);
 void forward_on_tier_result(struct forward *f, void *cookie, const struct result *result);
 /* Whether calls were answered since the last call of this. */
 bool forward_has_answered(struct forward *f);
+/* Commands that this node denied as leader, by the missing right; 0: they had no principal. */
+enum { FORWARD_DENIAL_REASONS = 5 };
+uint64_t forward_denied(const struct forward *f, unsigned reason);
+const char *forward_denial_reason(unsigned reason);
 /* For commands of the node itself, whose result is not used. */
 void *forward_no_cookie(void);
 

@@ -10,6 +10,11 @@ static uint32_t supported_by(const struct forward *f, uint64_t node)
     return is_known && view.state < CORE_VERSION ? view.state : CORE_VERSION;
 }
 
+bool forward_supports(const struct forward *f, uint64_t node, uint32_t version)
+{
+    return supported_by(f, node) >= version;
+}
+
 bool forward_fit(struct forward *f, uint64_t leader, struct slice *bytes, enum command_type *type)
 {
     uint32_t version = supported_by(f, leader);

@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "base/list.h"
 #include "base/pool.h"
+#include "core/policy.h"
 #include "node/forward/forward.h"
 #include "node/forward/result_codec.h"
 
@@ -16,7 +17,11 @@ enum forward_kind {
     FORWARD_MEMORY = 4,   /* for the tier EFFICIENCY */
     FORWARD_INTEREST = 5, /* subscribes to events of that tier; no answer */
     FORWARD_LOOK = 6,     /* a barrier, and a page of that tier (service/request/memory_page.h) */
+    /* Added to the kind of a command: it is the node's, not a client's. Only programs that support
+     * FORWARD_OWN_VERSION read it. */
+    FORWARD_OWN = 0x40,
 };
+enum { FORWARD_OWN_VERSION = 6 };
 enum forward_status {
     FORWARD_DONE = 1,     /* body: the epoch (protocol 2), then the result or a barrier's index */
     FORWARD_NOT_DONE = 2, /* does not lead: it was not done, and will not be */
@@ -67,6 +72,7 @@ struct call {
     enum tier tier;
     bool is_first;
     bool is_safe; /* may be sent again when in doubt */
+    bool is_own; /* gateway_call.is_own */
     bool is_too_many;
     uint32_t here;       /* submissions not reported yet */
     uint32_t doubts;     /* attempts whose outcome will never be known */
@@ -157,6 +163,7 @@ struct forward {
     bool overdue;
     bool saturated; /* calls for the log wait: too many are in flight */
     bool answered;
+    uint64_t denied[FORWARD_DENIAL_REASONS];
     uint64_t epoch;
     uint64_t leader_ms;
     void *settled; /* the cookie reported last by the replica */
@@ -173,10 +180,20 @@ struct forward {
 
 /* forward.c */
 uint64_t forward_now_ms(const struct forward *f);
+/* What this node takes as leader. */
+struct forward_taken {
+    const struct command *command;
+    enum tier tier;
+    bool is_own; /* gateway_call.is_own */
+};
 /* On the leader: submits a command to its tier. HF_OK: forward_on_result follows, or was called.
  * HF_BUSY: try later. HF_UNAVAILABLE: this node cannot take it. */
-enum hf_error forward_take(struct forward *f, enum tier tier, const struct command *command,
+enum hf_error forward_take(struct forward *f, const struct forward_taken *taken,
                            struct cookie *cookie, struct replica_time now);
+/* HF_OK, or why this leader refuses it: HF_DENIED, HF_UNAUTHENTICATED (decision 29). `right`: the
+ * missing one; 0: none. */
+enum hf_error forward_authorise(const struct forward *f, const struct command *command, bool is_own,
+                                unsigned *right);
 /* As admission_check; HF_OK without a limit of the state. */
 enum hf_error forward_check_admission(struct forward *f, const struct command *command,
                                       uint64_t *adds);
@@ -184,7 +201,9 @@ enum hf_error forward_check_admission(struct forward *f, const struct command *c
 enum hf_error forward_propose(struct forward *f, const struct command *command,
                               struct cookie *cookie, struct replica_time now, uint64_t adds);
 
-/* forward_fit.c: encodes the command again, into `scratch`, for an older leader. False: that does
+/* forward_fit.c: whether the program of that node supports this version of the state. */
+bool forward_supports(const struct forward *f, uint64_t node, uint32_t version);
+/* Encodes the command again, into `scratch`, for an older leader. False: that does
  * not support this type. */
 bool forward_fit(struct forward *f, uint64_t leader, struct slice *bytes, enum command_type *type);
 

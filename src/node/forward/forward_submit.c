@@ -48,7 +48,7 @@ static void note_sender(struct forward *f, uint64_t source, uint32_t tenant)
 /* Adds the command to the open batch. False: it must wait.
  *
  * The answer must not arrive before forward_submit returns, so forward_run gets a command that the
- * tier EFFICIENCY or the limit of the state may answer. */
+ * tier EFFICIENCY, the policy or the limit of the state may answer. */
 static bool submit_now(struct forward *f, struct call *call, const struct command *command)
 {
     if (f->held || f->paused || f->counts[CALL_WAITING] > 0 || !replica_is_serving(f->replica) ||
@@ -59,7 +59,9 @@ static bool submit_now(struct forward *f, struct call *call, const struct comman
                           ? memory_tier_is_for_log(f->options.tier, call->tier, command)
                           : call->tier == TIER_CORRECTNESS;
     uint64_t adds;
-    if (!is_for_log || forward_check_admission(f, command, &adds) != HF_OK) {
+    unsigned right;
+    if (!is_for_log || forward_authorise(f, command, call->is_own, &right) != HF_OK ||
+        forward_check_admission(f, command, &adds) != HF_OK) {
         return false;
     }
     struct replica_time now = f->options.now(f->options.ctx);
@@ -80,6 +82,7 @@ void forward_submit(struct forward *f, const struct command *command, struct gat
     note_sender(f, gateway->source, command->tenant);
     call->gateway = gateway;
     gateway->in_flight = call;
+    call->is_own = gateway->is_own;
     call->is_safe = is_safe(command);
     if (gateway->within_ms != 0 && gateway->within_ms < f->options.give_up_ms) {
         call->give_up_ms = forward_now_ms(f) + gateway->within_ms;

@@ -94,6 +94,9 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
         }
         return body.len == 1;
     }
+    bool is_own =
+        kind == (FORWARD_COMMAND | FORWARD_OWN) || kind == (FORWARD_MEMORY | FORWARD_OWN);
+    kind = is_own ? kind & (uint8_t)~FORWARD_OWN : kind;
     struct slice look = kind == FORWARD_LOOK ? body : slice_make(NULL, 0);
     struct relay *relay = relay_new(f, peer, link, number, look);
     relay->kind = kind;
@@ -114,8 +117,11 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
             error = HF_MALFORMED;
         }
         if (error == HF_OK) {
-            enum tier tier = kind == FORWARD_MEMORY ? TIER_EFFICIENCY : TIER_CORRECTNESS;
-            error = forward_take(f, tier, &command, &relay->cookie, f->options.now(f->options.ctx));
+            struct forward_taken taken = {&command,
+                                          kind == FORWARD_MEMORY ? TIER_EFFICIENCY
+                                                                 : TIER_CORRECTNESS,
+                                          is_own};
+            error = forward_take(f, &taken, &relay->cookie, f->options.now(f->options.ctx));
         }
     } else if ((kind == FORWARD_BARRIER && body.len == 0) ||
                (kind == FORWARD_LOOK && body.len > 0 && body.len <= MEMORY_REQUEST_BYTES)) {

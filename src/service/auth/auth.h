@@ -78,6 +78,7 @@ bool auth_may_render(struct api_request *x, char text[AUTH_TEXT]);
 struct auth_wait {
     struct list link;                       /* not in a list: does not wait */
     uint64_t due_ms;                        /* boot time: end of the back-off */
+    uint64_t address;                       /* of the client */
     void (*decide)(struct auth_wait *wait); /* called by service_run, once */
     bool is_sure;                           /* the barrier has passed */
     enum hf_error error;                    /* of the barrier */
@@ -95,7 +96,10 @@ static inline bool auth_is_waiting(const struct auth_wait *wait)
 /* A refusal after the barrier: further ones from this address are delayed. */
 void auth_failed(struct service *s, const struct auth_conn *conn);
 
-/* ---- rights: denial.c ---- */
+/* ---- rights: denial.c, denied.c ---- */
+
+/* A call of this caller was denied, for the audit trail. */
+void auth_denied(struct service *s, struct caller_id who, const char *text);
 
 /* Principal 0: true. */
 static inline bool caller_may(const struct policy *p, struct caller_id who, enum right right,

@@ -127,7 +127,8 @@ static bool read_hex(struct slice text, uint8_t out[TOKEN_SHA_BYTES])
         if (digit > 15) {
             return false;
         }
-        out[i / 2] = (uint8_t)((i % 2 == 0 ? 0u : (unsigned)out[i / 2] << 4) | digit);
+        unsigned high = i % 2 == 0 ? 0 : (unsigned)out[i / 2] << 4;
+        out[i / 2] = (uint8_t)(high | digit);
     }
     return true;
 }

@@ -18,12 +18,15 @@ void auth_open(struct service *s)
     a->served_ms = service_boot_ms(s);
     a->reviewed = policy_version(service_policy(s));
     a->expires_ms = UINT64_MAX;
+    list_init(&a->denials);
+    a->denied_due_ms = UINT64_MAX;
     s->auth = a;
 }
 
 void auth_close(struct service *s)
 {
     if (s->auth != NULL) {
+        auth_denied_close(s);
         memory_free(s->memory, s->auth, sizeof(*s->auth));
         s->auth = NULL;
     }
@@ -74,13 +77,19 @@ void auth_conn_close(struct service *s, struct auth_conn *conn)
 
 /* ---- back-off ---- */
 
+static struct auth_address *slot_of(struct auth_state *a, uint64_t address)
+{
+    return &a->addresses[address % AUTH_ADDRESSES];
+}
+
 void auth_failed(struct service *s, const struct auth_conn *conn)
 {
-    struct auth_address *slot = &s->auth->addresses[conn->address % AUTH_ADDRESSES];
+    struct auth_address *slot = slot_of(s->auth, conn->address);
     uint64_t now_ms = service_boot_ms(s);
     s->auth_failures++;
     if (slot->address != conn->address || now_ms - slot->last_ms > AUTH_FORGET_MS) {
-        *slot = (struct auth_address){.address = conn->address};
+        slot->address = conn->address;
+        slot->failures = 0;
     }
     slot->failures++;
     slot->last_ms = now_ms;
@@ -110,23 +119,35 @@ bool auth_wait_begin(struct service *s, struct auth_wait *wait, const struct aut
                      void (*decide)(struct auth_wait *wait))
 {
     struct auth_state *a = s->auth;
+    struct auth_address *slot = slot_of(a, conn->address);
     uint64_t now_ms = service_boot_ms(s);
     hf_assert(!auth_is_waiting(wait));
-    if (a->waits >= AUTH_WAITS_MAX) {
+    if (a->waits >= AUTH_WAITS_MAX || slot->waits >= AUTH_ADDRESS_WAITS) {
         return false;
     }
     a->waits++;
+    slot->waits++;
+    wait->address = conn->address;
     wait->due_ms = now_ms + delay_ms(a, conn, now_ms);
     wait->decide = decide;
     list_append(wait->due_ms > now_ms ? &a->delayed : &a->next, &wait->link);
     return true;
 }
 
+/* It is in no list any more. */
+static void leave(struct auth_state *a, const struct auth_wait *wait)
+{
+    struct auth_address *slot = slot_of(a, wait->address);
+    hf_assert(a->waits > 0 && slot->waits > 0);
+    a->waits--;
+    slot->waits--;
+}
+
 void auth_wait_stop(struct service *s, struct auth_wait *wait)
 {
     if (auth_is_waiting(wait)) {
         list_remove(&wait->link);
-        s->auth->waits--;
+        leave(s->auth, wait);
     }
 }
 
@@ -159,7 +180,7 @@ static void run_waits(struct service *s, uint64_t now_ms)
     struct auth_state *a = s->auth;
     for (struct list *link = list_take(&a->decided); link != NULL; link = list_take(&a->decided)) {
         struct auth_wait *wait = LIST_OBJECT(link, struct auth_wait, link);
-        a->waits--;
+        leave(a, wait);
         wait->is_sure = true;
         wait->decide(wait);
     }
@@ -190,6 +211,7 @@ void auth_run(struct service *s)
     note_leader(s, now_ms);
     run_waits(s, now_ms);
     auth_review(s);
+    auth_denied_run(s, now_ms);
 }
 
 uint64_t auth_next_ms(const struct service *s)
@@ -199,6 +221,7 @@ uint64_t auth_next_ms(const struct service *s)
         return UINT64_MAX;
     }
     uint64_t next_ms = auth_review_next_ms(s);
+    next_ms = a->denied_due_ms < next_ms ? a->denied_due_ms : next_ms;
     if (!list_is_empty(&a->decided)) {
         return 0;
     }

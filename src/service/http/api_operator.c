@@ -169,9 +169,9 @@ bool operator_may_see(const struct api_request *x, const struct audit_view *a)
     if (who.principal == 0) {
         return true;
     }
-    return a->resource.len > 0
-               ? policy_allows(p, who.principal, who.tenant, RIGHT_OPERATE, a->resource)
-               : policy_allows_cluster(p, who.principal, RIGHT_ADMIN);
+    return a->is_of_cluster
+               ? policy_allows_cluster(p, who.principal, RIGHT_ADMIN)
+               : policy_allows(p, who.principal, who.tenant, RIGHT_OPERATE, a->resource);
 }
 
 struct audit_listing {

@@ -81,7 +81,10 @@ static void render_cluster(struct api_request *x, const struct result *r, struct
     json_put_u64(w, "epoch", status.epoch);
     json_put_bool(w, "serving", status.serving);
     json_put_bool(w, "members_changing", status.members_change);
-    if (status.state_max != 0) {
+    struct caller_id who = x->caller.id; /* the bytes are those of all tenants */
+    if (status.state_max != 0 &&
+        (who.principal == 0 ||
+         policy_allows_cluster(service_policy(x->service), who.principal, RIGHT_READ))) {
         json_put_open(w, "state", '{');
         json_put_u64(w, "bytes", status.state_bytes);
         json_put_u64(w, "max_bytes", status.state_max);

@@ -300,9 +300,11 @@ void http_conn_review(struct http_conn *conn)
     if (why != NULL) {
         conn->response.close = true;
         api_request_deny(&conn->x, why);
-    } else if (is_over && is_between_requests(conn)) {
+    } else if (is_over && conn->state == CONN_IDLE) {
         conn_set_state(conn, CONN_CLOSING);
         conn_mark_ready(conn);
+    } else if (is_over) {
+        conn->response.close = true; /* the request that is received or waits is the last */
     }
 }
 

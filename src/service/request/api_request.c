@@ -97,6 +97,10 @@ static void give_error(struct api_request *x, struct pending_request *pending, e
     if (message == NULL) {
         message = hf_error_text(error);
     }
+    if (error == HF_DENIED) {
+        auth_denied(x->service, x->caller.id, message);
+    }
+    auth_wait_stop(x->service, &x->wait); /* refused before its caller was known */
     begin_json(x, &w);
     if (!x->transport->is_json) {
         give(x, hf_error_http_status(error), pending, error, message);
@@ -319,6 +323,7 @@ void api_request_deny(struct api_request *x, const char *why)
         download_drain(x);
     } else {
         api_request_abandon(x);
+        x->caller.id.principal = 0; /* not a denied call: it is over */
         give_error(x, NULL, HF_DENIED, why);
     }
 }

@@ -142,6 +142,7 @@ void pending_send(struct pending_request *a, const struct command *command)
                                     .owner = a,
                                     .tier = a->tier,
                                     .source = a->source,
+                                    .is_own = a->is_own,
                                     .within_ms = within_ms(a, command)};
     s->gateway.submit(s->gateway.ctx, command, &a->call);
 }

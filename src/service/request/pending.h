@@ -68,6 +68,7 @@ struct pending_request {
     bool may_wait; /* an acquire that waits; `command` is kept */
     bool is_acquire;
     bool is_stream;   /* a stream_up; needs a stream_down if the client is gone */
+    bool is_own;      /* gateway_call.is_own */
     bool keeps_place; /* the client has an id to retry with (S7.3) */
     bool gone;
     bool in_flight; /* the gateway has `call` */

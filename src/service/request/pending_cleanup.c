@@ -76,6 +76,7 @@ static void about_stream(struct service *s, struct caller_id who, struct id sess
     a->state = PENDING_CLEANUP;
     a->gone = true;
     a->who = who;
+    a->is_own = who.principal == 0;
     a->lease = session;
     a->attachment = stream;
     pending_cleanup(a, cleanup);

@@ -42,6 +42,9 @@ static void write_answer(struct resp_acquire *a)
 {
     struct resp_conn *conn = a->conn;
     struct resp_writer w = resp_conn_writer(conn);
+    if (a->error == HF_DENIED) {
+        auth_denied(conn->service, conn->caller.id, a->denial);
+    }
     if (a->error == HF_DENIED && a->denial != NULL) {
         resp_conn_error(conn, "NOPERM", "%s", a->denial);
     } else if (a->error != HF_OK) {

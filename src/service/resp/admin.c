@@ -126,8 +126,8 @@ void resp_hello(struct resp_conn *conn, const struct slice *args, uint32_t count
             return;
         }
     }
-    if (!conn->is_authenticated && conn->service->auth != NULL) {
-        resp_auth_certificate(conn);
+    if (conn->service->auth != NULL && conn->auth.peer != NULL && !resp_auth_certificate(conn)) {
+        return;
     }
     if (!conn->is_authenticated) {
         resp_conn_error(conn, "NOAUTH",
@@ -146,15 +146,19 @@ void resp_hello(struct resp_conn *conn, const struct slice *args, uint32_t count
 static void describe(const struct resp_conn *c, struct buffer *out)
 {
     uint64_t now_ms = service_boot_ms(c->service);
+    uint8_t text[PRINCIPAL_TEXT];
+    struct slice user =
+        policy_principal_text(service_policy(c->service), c->caller.id.principal, text);
+    user = user.len > 0 ? user : slice_of("default");
     buffer_printf(out,
                   "id=%" PRIu64 " addr=%s name=%s age=%" PRIu64 " idle=%" PRIu64
-                  " flags=%s db=0 sub=%u psub=%u qbuf=%zu omem=%zu cmd=%s user=default "
+                  " flags=%s db=0 sub=%u psub=%u qbuf=%zu omem=%zu cmd=%s user=%.*s "
                   "lib-name=%s lib-ver=%s resp=%d\n",
                   c->id, c->address, c->name, (now_ms - c->born_ms) / 1000,
                   (now_ms - c->received_ms) / 1000, resp_is_subscribed(c) ? "P" : "N",
                   (unsigned)c->channel_count, (unsigned)c->pattern_count, buffer_len(&c->in),
-                  buffer_len(&c->out), c->last != NULL ? c->last->name : "NULL", c->lib_name,
-                  c->lib_ver, c->protocol);
+                  buffer_len(&c->out), c->last != NULL ? c->last->name : "NULL", (int)user.len,
+                  (const char *)user.data, c->lib_name, c->lib_ver, c->protocol);
 }
 
 static void put_clients(struct resp_conn *conn, bool all)

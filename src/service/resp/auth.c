@@ -58,16 +58,34 @@ static void decide(struct auth_wait *wait)
     resp_conn_mark_ready(conn); /* the request begins again */
 }
 
-bool resp_auth_waits(struct resp_conn *conn, const struct slice *args, uint32_t count)
+static enum auth_verdict identify_certificate(struct resp_conn *conn, struct caller *caller,
+                                              struct fault *fault)
+{
+    struct credentials none = {.is_foreign = false};
+    return auth_identify(conn->service, &conn->auth, &none, caller, fault);
+}
+
+/* Whether the policy applied here refuses what the request presents, and may be too old. */
+static bool is_unsure(struct resp_conn *conn, const struct slice *args, uint32_t count)
 {
     struct slice user;
     struct slice token;
     struct caller caller;
     struct fault fault;
+    if (find_credentials(conn, args, count, &user, &token)) {
+        return identify(conn, user, token, &caller, &fault) == AUTH_UNSURE;
+    }
+    bool needs_caller =
+        !(conn->command->flags & RESP_NO_AUTH) || conn->command->local == resp_hello;
+    return needs_caller && !conn->is_authenticated && conn->auth.peer != NULL &&
+           identify_certificate(conn, &caller, &fault) == AUTH_UNSURE;
+}
+
+bool resp_auth_waits(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
     const char *message;
-    if (conn->wait.is_sure || !find_credentials(conn, args, count, &user, &token) ||
-        auth_is_ready(conn->service, &message) != HF_OK ||
-        identify(conn, user, token, &caller, &fault) != AUTH_UNSURE ||
+    if (conn->command == NULL || conn->wait.is_sure ||
+        auth_is_ready(conn->service, &message) != HF_OK || !is_unsure(conn, args, count) ||
         !auth_wait_begin(conn->service, &conn->wait, &conn->auth, decide)) {
         return false;
     }
@@ -75,32 +93,45 @@ bool resp_auth_waits(struct resp_conn *conn, const struct slice *args, uint32_t 
     return true;
 }
 
-static void fail(struct resp_conn *conn, const struct fault *fault)
+static void fail(struct resp_conn *conn, struct caller_id who, const struct fault *fault)
 {
+    if (fault->code == HF_DENIED) {
+        auth_denied(conn->service, who, fault->text);
+    }
     resp_conn_error(conn, fault->code == HF_DENIED ? "NOPERM" : "WRONGPASS", "%s", fault->text);
+}
+
+/* Why a refusal by the policy applied here is not final; HF_OK: it is. */
+static enum hf_error why_not_final(const struct resp_conn *conn, enum auth_verdict verdict)
+{
+    if (verdict != AUTH_UNSURE) {
+        return HF_OK;
+    }
+    return conn->wait.is_sure ? conn->wait.error : HF_BUSY; /* too many wait */
 }
 
 bool resp_auth_token(struct resp_conn *conn, struct slice user, struct slice token)
 {
     struct service *s = conn->service;
-    struct caller caller;
+    struct caller caller = {.expires_ms = UINT64_MAX};
     struct fault fault;
     const char *message;
-    enum hf_error barrier = conn->wait.error;
     enum hf_error error = auth_is_ready(s, &message);
-    auth_wait_open(&conn->wait); /* the next AUTH waits again */
     if (error != HF_OK) {
         resp_conn_fail(conn, error);
         return false;
     }
     enum auth_verdict verdict = identify(conn, user, token, &caller, &fault);
-    if (verdict == AUTH_UNSURE && barrier != HF_OK) {
-        resp_conn_fail(conn, barrier);
+    error = why_not_final(conn, verdict);
+    if (error != HF_OK) {
+        resp_conn_fail(conn, error);
         return false;
     }
     if (verdict != AUTH_PASSED) {
-        auth_failed(s, &conn->auth);
-        fail(conn, &fault);
+        if (fault.code == HF_UNAUTHENTICATED) {
+            auth_failed(s, &conn->auth);
+        }
+        fail(conn, caller.id, &fault);
         return false;
     }
     conn->caller = caller;
@@ -108,16 +139,28 @@ bool resp_auth_token(struct resp_conn *conn, struct slice user, struct slice tok
     return true;
 }
 
-void resp_auth_certificate(struct resp_conn *conn)
+bool resp_auth_certificate(struct resp_conn *conn)
 {
-    struct credentials none = {.is_foreign = false};
     struct caller caller;
     struct fault fault;
-    if (conn->auth.peer != NULL &&
-        auth_identify(conn->service, &conn->auth, &none, &caller, &fault) == AUTH_PASSED) {
+    if (conn->is_authenticated) {
+        return true;
+    }
+    if (conn->auth.peer == NULL) {
+        resp_conn_error(conn, "NOAUTH", "Authentication required.");
+        return false;
+    }
+    enum auth_verdict verdict = identify_certificate(conn, &caller, &fault);
+    enum hf_error error = why_not_final(conn, verdict);
+    if (verdict == AUTH_PASSED) {
         conn->caller = caller;
         conn->is_authenticated = true;
+    } else if (error != HF_OK) {
+        resp_conn_fail(conn, error);
+    } else {
+        resp_conn_error(conn, "NOAUTH", "%s", fault.text);
     }
+    return conn->is_authenticated;
 }
 
 bool resp_auth_refuses(struct resp_conn *conn)
@@ -129,12 +172,12 @@ bool resp_auth_refuses(struct resp_conn *conn)
         resp_conn_fail(conn, error);
         return true;
     }
-    if (!conn->is_authenticated) {
-        resp_auth_certificate(conn);
+    if (!resp_auth_certificate(conn)) {
+        return true;
     }
-    if (conn->is_authenticated && conn->command != NULL &&
+    if (conn->command != NULL &&
         auth_check_need(conn->service, &conn->caller, conn->command->need, &fault) != AUTH_PASSED) {
-        fail(conn, &fault);
+        fail(conn, conn->caller.id, &fault);
         return true;
     }
     return false;
@@ -164,6 +207,7 @@ bool resp_may_subscribe(struct resp_conn *conn, struct slice channel, bool is_pa
     }
     char text[AUTH_TEXT];
     auth_denial(p, who, RIGHT_READ, is_pattern ? slice_make(NULL, 0) : channel, text);
+    auth_denied(conn->service, who, text);
     resp_conn_error(conn, "NOPERM", "%s", text);
     return false;
 }

@@ -206,6 +206,7 @@ static void consume(struct resp_conn *conn)
     conn->fresh -= conn->fresh < conn->taken ? conn->fresh : conn->taken;
     buffer_consume(&conn->in, conn->taken);
     conn->taken = 0;
+    conn->wait.is_sure = false; /* the next unknown credentials wait again */
     forget_kept(conn);
 }
 
@@ -326,15 +327,15 @@ static bool begin(struct resp_conn *conn)
         resp_acquire_begin(conn, &set);
         return true;
     }
+    if (conn->service->auth != NULL && resp_auth_waits(conn, args, count)) {
+        return false;
+    }
     if (is_refused(conn, args, count)) {
         conn->multi_failed = conn->is_multi;
         return true;
     }
     if (resp_multi_takes(conn, args, count)) {
         return true;
-    }
-    if (conn->service->auth != NULL && resp_auth_waits(conn, args, count)) {
-        return false;
     }
     switch (conn->command->kind) {
     case RESP_LOCAL:

@@ -43,7 +43,7 @@ enum resp_mode {
     RESP_MODE_ACQUIRING,
     RESP_MODE_READING,
     RESP_MODE_TRANSACTING,
-    RESP_MODE_AUTHENTICATING, /* AUTH or HELLO with a token that this node does not know yet */
+    RESP_MODE_AUTHENTICATING, /* with credentials that this node does not know yet */
 };
 enum resp_clock { RESP_CLOCK_NONE, RESP_CLOCK_IDLE, RESP_CLOCK_TRANSFER };
 
@@ -189,12 +189,13 @@ void resp_conn_name(struct resp_conn *conn);
 
 /* auth.c, with auth = on. */
 bool resp_needs_auth(const struct service *s);
-/* Before AUTH and HELLO run; true: the request waits for the policy. */
+/* Before a request begins; true: it waits for the policy and begins again. */
 bool resp_auth_waits(struct resp_conn *conn, const struct slice *args, uint32_t count);
+
 /* True: conn->caller is set. False: the error was sent. */
 bool resp_auth_token(struct resp_conn *conn, struct slice user, struct slice token);
-/* By certificate, before the first command without AUTH. */
-void resp_auth_certificate(struct resp_conn *conn);
+/* By certificate, before the first command without AUTH. False: the error was sent. */
+bool resp_auth_certificate(struct resp_conn *conn);
 /* True: the error was sent. */
 bool resp_auth_refuses(struct resp_conn *conn);
 void resp_conn_review(struct resp_conn *conn);
@@ -256,8 +257,9 @@ void resp_multi_end(struct resp_conn *conn);
 void resp_pubsub_open(struct service *s);
 void resp_pubsub_close(struct service *s);
 void resp_pubsub_leave(struct resp_conn *conn);
-void resp_pubsub_deliver(struct service *s, struct slice channel, struct slice message);
-uint64_t resp_pubsub_receivers(struct service *s, struct slice channel);
+void resp_pubsub_deliver(struct service *s, uint32_t tenant, struct slice channel,
+                         struct slice message);
+uint64_t resp_pubsub_receivers(struct service *s, uint32_t tenant, struct slice channel);
 
 /* script.c */
 void resp_script_close(struct service *s);

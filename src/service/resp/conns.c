@@ -129,7 +129,7 @@ void resp_drain_all(struct service *s)
 void resp_on_event(struct service *s, const struct event *event)
 {
     if (event->type == EVENT_PUBLISHED) {
-        resp_pubsub_deliver(s, event->name, event->text);
+        resp_pubsub_deliver(s, event->tenant, event->name, event->text);
     }
 }
 

@@ -356,6 +356,6 @@ void key_publish(struct keyspace *k, const struct slice *args, uint32_t count,
 {
     (void)count;
     if (keyspace_publish(k, args[1], args[2], to)) {
-        to->integer(to->ctx, (int64_t)resp_pubsub_receivers(k->service, args[1]));
+        to->integer(to->ctx, (int64_t)resp_pubsub_receivers(k->service, k->who.tenant, args[1]));
     }
 }

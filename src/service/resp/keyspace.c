@@ -112,6 +112,7 @@ struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key
     if (!caller_may(service_policy(k->service), k->who, RIGHT_READ, name)) {
         char text[AUTH_TEXT];
         auth_denial(service_policy(k->service), k->who, RIGHT_READ, name, text);
+        auth_denied(k->service, k->who, text);
         to->error(to->ctx, "NOPERM", text);
         return NULL;
     }

@@ -198,31 +198,52 @@ void resp_punsubscribe(struct resp_conn *conn, const struct slice *args, uint32_
     unsubscribe(conn, args, count, true);
 }
 
-static uint64_t count_channel(struct service *s, struct slice channel)
+/* A channel is a name of a tenant. */
+static uint32_t tenant_of(const struct subscription *sub)
+{
+    return sub->conn->caller.id.tenant;
+}
+
+static uint64_t count_channel(struct service *s, uint32_t tenant, struct slice channel)
 {
     const struct resp_shared *shared = s->resp;
     uint64_t count = 0;
     uint32_t hash = hash_of(shared, channel);
     for (ref at = table_first(&shared->channels, hash); at != 0;) {
         const struct subscription *sub = pool_at(&shared->pool, at);
-        count += sub->hash == hash && slice_equal(text_of(sub), channel);
+        count +=
+            sub->hash == hash && tenant_of(sub) == tenant && slice_equal(text_of(sub), channel);
         at = sub->next;
     }
     return count;
 }
 
-/* PUBSUB NUMSUB, NUMPAT: for this node. */
+static uint64_t count_patterns(const struct resp_shared *shared, uint32_t tenant)
+{
+    uint64_t count = 0;
+    const struct list *head = &shared->patterns;
+    for (const struct list *link = head->next; link != head; link = link->next) {
+        count += tenant_of(LIST_OBJECT(link, struct subscription, by_pattern)) == tenant;
+    }
+    return count;
+}
+
+/* PUBSUB NUMSUB, NUMPAT: for this node and the tenant of the caller. NUMSUB counts the channels that
+ * the caller may read. */
 void resp_pubsub(struct resp_conn *conn, const struct slice *args, uint32_t count)
 {
     struct resp_writer w = resp_conn_writer(conn);
+    uint32_t tenant = conn->caller.id.tenant;
     if (resp_is_word(args[1], "NUMSUB")) {
         resp_array(&w, 2 * (count - 2)); /* a flat list also in RESP3, as in Redis */
         for (uint32_t i = 2; i < count; i++) {
             resp_bulk(&w, args[i]);
-            resp_integer(&w, (int64_t)count_channel(conn->service, args[i]));
+            resp_integer(&w, resp_may_receive(conn, args[i])
+                                 ? (int64_t)count_channel(conn->service, tenant, args[i])
+                                 : 0);
         }
     } else if (resp_is_word(args[1], "NUMPAT") && count == 2) {
-        resp_integer(&w, resp_shared(conn)->pattern_count);
+        resp_integer(&w, (int64_t)count_patterns(resp_shared(conn), tenant));
     } else {
         resp_conn_error(conn, "ERR", "unknown subcommand or wrong number of arguments for '%.*s'",
                         (int)(args[1].len < 64 ? args[1].len : 64), (const char *)args[1].data);
@@ -254,7 +275,8 @@ static void push(struct subscription *sub, bool is_pattern, struct slice channel
     resp_conn_mark_ready(conn);
 }
 
-void resp_pubsub_deliver(struct service *s, struct slice channel, struct slice message)
+void resp_pubsub_deliver(struct service *s, uint32_t tenant, struct slice channel,
+                         struct slice message)
 {
     struct resp_shared *shared = s->resp;
     uint32_t hash = hash_of(shared, channel);
@@ -262,25 +284,25 @@ void resp_pubsub_deliver(struct service *s, struct slice channel, struct slice m
     for (ref at = table_first(&shared->channels, hash); at != 0;) {
         struct subscription *sub = pool_at(&shared->pool, at);
         at = sub->next;
-        if (sub->hash == hash && slice_equal(text_of(sub), channel)) {
+        if (sub->hash == hash && tenant_of(sub) == tenant && slice_equal(text_of(sub), channel)) {
             push(sub, false, channel, message);
         }
     }
     for (struct list *link = shared->patterns.next; link != &shared->patterns; link = link->next) {
         struct subscription *sub = LIST_OBJECT(link, struct subscription, by_pattern);
-        if (resp_matches(text_of(sub), channel)) {
+        if (tenant_of(sub) == tenant && resp_matches(text_of(sub), channel)) {
             push(sub, true, channel, message);
         }
     }
 }
 
-uint64_t resp_pubsub_receivers(struct service *s, struct slice channel)
+uint64_t resp_pubsub_receivers(struct service *s, uint32_t tenant, struct slice channel)
 {
-    uint64_t count = count_channel(s, channel);
+    uint64_t count = count_channel(s, tenant, channel);
     const struct list *head = &s->resp->patterns;
     for (const struct list *link = head->next; link != head; link = link->next) {
         const struct subscription *sub = LIST_OBJECT(link, struct subscription, by_pattern);
-        count += resp_matches(text_of(sub), channel);
+        count += tenant_of(sub) == tenant && resp_matches(text_of(sub), channel);
     }
     return count;
 }

@@ -115,6 +115,9 @@ static void answer_error(struct resp_conn *conn, enum hf_error error)
 {
     struct resp_writer w = {&conn->reply, conn->protocol};
     buffer_truncate(&conn->reply, 0);
+    if (error == HF_DENIED) {
+        auth_denied(conn->service, conn->caller.id, conn->denial);
+    }
     if (error == HF_DENIED && conn->denial != NULL) {
         resp_error(&w, "NOPERM", "%s", conn->denial);
     } else {
