@@ -376,9 +376,9 @@ sys.stdin.read()
 @pytest.mark.parametrize("way", WAYS)
 def test_idle_connections_cost_little(make_node, way):
     """Each has made one request and stays. They are held by processes of at most 2,000, from several addresses."""
-    if not raise_files(IDLE + 2000):
-        pytest.skip(f"the limit of open files is below {IDLE + 2000}")
-    node = make_node(way, "--max-clients", str(IDLE + 500))
+    if not raise_files(IDLE + 500):
+        pytest.skip(f"the limit of open files is below {IDLE + 500}")
+    node = make_node(way, "--max-clients", str(IDLE + 200))
     before = memory_kib(node, "VmRSS")
     holders = []
     each = 2000
