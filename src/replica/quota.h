@@ -39,6 +39,10 @@ struct quota_use {
     uint64_t rate; /* the quota requests_per_second of which it takes a token; 0: none */
 };
 
+static inline bool quota_use_is_nothing(const struct quota_use *use)
+{
+    return use->locks == 0 && use->sessions == 0 && use->waiters == 0 && use->bytes == 0;
+}
 /* `sum` gets the tenant of `use`, and no rate. */
 void quota_use_add(struct quota_use *sum, const struct quota_use *use);
 

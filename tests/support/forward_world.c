@@ -88,27 +88,6 @@ const struct core *replica_core(const struct replica *r)
     return NULL;
 }
 
-const struct policy *core_policy(const struct core *core)
-{
-    (void)core;
-    return NULL;
-}
-
-enum hf_error authorise_command(const struct policy *p, const struct command *command,
-                                struct denial *denial)
-{
-    (void)p;
-    (void)command;
-    (void)denial;
-    return HF_OK;
-}
-
-const char *right_name(enum right right)
-{
-    (void)right;
-    return "right";
-}
-
 uint64_t core_index(const struct core *core)
 {
     (void)core;
