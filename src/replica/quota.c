@@ -121,7 +121,7 @@ static bool is_known(const struct core *replicated, const struct core *memory,
 
 /* ---- the check ---- */
 
-struct standing {
+struct tenant_standing {
     const struct quotas *quotas;
     struct tenant_usage now; /* of both tiers, with what is in flight */
 };
@@ -144,7 +144,7 @@ static bool is_over(uint64_t limit, uint64_t now, uint64_t adds)
 }
 
 /* QUOTA_COUNT: all fit. */
-static enum quota first_over(const struct standing *s, const struct quota_use *use)
+static enum quota first_over(const struct tenant_standing *s, const struct quota_use *use)
 {
     if (is_over(s->quotas->locks, s->now.names, use->locks)) {
         return QUOTA_LOCKS;
@@ -177,11 +177,11 @@ static enum hf_error check_state(const struct quota_tenant *t, const struct quot
                                  struct quota_refusal *refusal)
 {
     const struct quota_use *in_flight = &t->in_flight;
-    struct standing s = {.quotas = quotas,
-                         .now = {.names = in_flight->locks,
-                                 .sessions = in_flight->sessions,
-                                 .waiters = in_flight->waiters,
-                                 .bytes = in_flight->bytes}};
+    struct tenant_standing s = {.quotas = quotas,
+                                .now = {.names = in_flight->locks,
+                                        .sessions = in_flight->sessions,
+                                        .waiters = in_flight->waiters,
+                                        .bytes = in_flight->bytes}};
     add_usage(&s.now, replicated, command->tenant);
     add_usage(&s.now, memory, command->tenant);
     if (first_over(&s, most) == QUOTA_COUNT) {

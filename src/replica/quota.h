@@ -59,7 +59,7 @@ enum { QUOTA_RETRY_MS = 1000 }; /* of a quota that only the tenant can free */
 struct quota_tenant {
     struct quota_tenant *next; /* in its bucket of the index */
     uint32_t number;
-    uint32_t watchers;       /* open at this node */
+    uint32_t watchers;          /* open at this node */
     struct quota_use in_flight; /* proposed, not yet applied */
     struct rate_bucket requests;
     uint64_t refused[QUOTA_COUNT];

@@ -97,8 +97,8 @@ void quota_book_prune(struct quota_book *book, const struct policy *policy)
         struct quota_tenant **at = &book->tenants[i];
         while (*at != NULL) {
             struct tenant_view tenant;
-            bool is_limited = policy_tenant(policy, (*at)->number, &tenant) &&
-                              quotas_limit(&tenant.quotas);
+            bool is_limited =
+                policy_tenant(policy, (*at)->number, &tenant) && quotas_limit(&tenant.quotas);
             if (!is_limited && (*at)->watchers == 0 && quota_use_is_nothing(&(*at)->in_flight)) {
                 drop(book, at);
             } else {
