@@ -135,20 +135,22 @@ def main():
     parser.add_argument("--quota", type=int, default=2000)
     parser.add_argument("--api", default="grpc", choices=("grpc", "http"))
     parser.add_argument("--via", default="leader", choices=("leader", "any"))
+    parser.add_argument("--phases", default=",".join(PHASES[1:]), help="beside `alone`, with commas")
     options = parser.parse_args()
+    phases = ("alone", *options.phases.split(","))
     rounds = []
     with Tenants(options.nodes) as cluster, Tenants(options.nodes) as other:
         for number in range(options.rounds):
-            order = PHASES if number % 2 == 0 else PHASES[::-1]
+            order = phases if number % 2 == 0 else phases[::-1]
             found = {phase: one_phase(phase, cluster, other, options) for phase in order}
             rounds.append(found)
-            for phase in PHASES:
+            for phase in phases:
                 row = found[phase]
                 red = f"; red {row['red_cycles']:.0f} cycles/s, {row['red_refused']:.0f} refused/s" if "red_cycles" in row else ""
                 print(f"round {number + 1}: blue {phase}: acquire p50 {row['p50_ms']:.2f} p99 {row['p99_ms']:.2f} ms{red}", flush=True)
     aims = []
     ratios = {}
-    for phase in PHASES[1:]:
+    for phase in phases[1:]:
         ratios[phase] = median(r[phase]["p99_ms"] / r["alone"]["p99_ms"] for r in rounds)
         if phase in ("at limit", "flood"):
             aims.append(check_aim(f"p99 beside a tenant, {phase}, to p99 alone", ratios[phase], AIM, at_most=True))
