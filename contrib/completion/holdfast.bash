@@ -85,7 +85,7 @@ _holdfast() {
         ;;
     auth)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--data --name --secret-file --out --dry-run --end-sessions --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
-        [[ $COMP_CWORD -eq 2 ]] && COMPREPLY+=($(compgen -W "bootstrap rescue show apply explain whoami" -- "$cur"))
+        [[ $COMP_CWORD -eq 2 ]] && COMPREPLY+=($(compgen -W "bootstrap rescue show apply explain tenants whoami" -- "$cur"))
         ;;
     token)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--description --ttl --out --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))

@@ -285,7 +285,7 @@ complete -c holdfast -n "__fish_seen_subcommand_from auth" -l server-name -r -d 
 complete -c holdfast -n "__fish_seen_subcommand_from auth" -l token-file -r -d 'file with the token (default: HOLDFAST_TOKEN_FILE)'
 complete -c holdfast -n "__fish_seen_subcommand_from auth" -l tenant -r -d 'tenant of the names (default: HOLDFAST_TENANT, else the home tenant)'
 complete -c holdfast -n "__fish_seen_subcommand_from auth" -l help -s h -d 'flags and an example'
-complete -c holdfast -n "__fish_seen_subcommand_from auth" -a 'bootstrap rescue show apply explain whoami'
+complete -c holdfast -n "__fish_seen_subcommand_from auth" -a 'bootstrap rescue show apply explain tenants whoami'
 complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a token -d 'create, list and revoke the tokens of principals'
 complete -c holdfast -n "__fish_seen_subcommand_from token" -l description -r -d 'create: what the token is for; `token list` shows it'
 complete -c holdfast -n "__fish_seen_subcommand_from token" -l ttl -r -d 'create: the token expires after this time (default: never)'

@@ -298,6 +298,7 @@ void node_free(struct node *n)
         uv_run(n->options.loop, UV_RUN_DEFAULT);
         replica_free(n->replica);
         forward_free(n->forward);
+        quota_book_free(n->admission.quotas);
         memory_tier_free(n->tier);
         service_free(n->service);
         admin_socket_free(n->admin);

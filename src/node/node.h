@@ -23,6 +23,7 @@
 #include "net/address.h"
 #include "node/peers/peer_protocol.h"
 #include "redis/tier.h"
+#include "replica/quota.h"
 #include "service/gateway.h"
 #include "tls/context.h"
 
@@ -145,6 +146,17 @@ struct node_view {
 void node_view(struct node *n, struct node_view *out);
 /* See service/gateway.h. */
 uint32_t node_members(struct node *n, struct gateway_member *out, uint32_t max);
+
+/* Tenants with quotas, by rising number, at most `max`. What they have, the limits (0: none), and
+ * the requests refused by this node since a quota was set; `used` has no requests a second. */
+enum { NODE_TENANTS = 100 };
+struct node_tenant {
+    char name[LIMIT_POLICY_NAME + 1];
+    uint64_t used[QUOTA_COUNT];
+    uint64_t limits[QUOTA_COUNT];
+    uint64_t refused[QUOTA_COUNT];
+};
+uint32_t node_tenants(struct node *n, struct node_tenant *out, uint32_t max);
 
 bool node_folder_is_used(const char *data);
 

@@ -152,6 +152,7 @@ void node_open_disk_users(struct node *n)
         .memory = o->memory, .journal = o->journal, .store = &n->store, .logger = n->logger};
     snapshot_gives_init(&n->gives, &give);
     node_open_tier(n);
+    n->admission.quotas = o->auth ? quota_book_new(o->memory) : NULL;
     struct forward_options forward = {.memory = o->memory,
                                       .journal = o->journal,
                                       .node = o->id,
