@@ -109,6 +109,7 @@ complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a dev -d 'r
 complete -c holdfast -n "__fish_seen_subcommand_from dev" -l nodes -r -d 'number of nodes, 1 to 9 (default: 5)'
 complete -c holdfast -n "__fish_seen_subcommand_from dev" -l dir -r -d 'folder for the data and the logs of all nodes (default: /var/lib/holdfast-dev for root, else ~/.local/state/holdfast-dev)'
 complete -c holdfast -n "__fish_seen_subcommand_from dev" -l base-port -r -d 'client port of node 1 (default: 4653)'
+complete -c holdfast -n "__fish_seen_subcommand_from dev" -l secure -d 'use TLS and authentication: make certificates, an administrator and the tenants red and blue'
 complete -c holdfast -n "__fish_seen_subcommand_from dev" -l help -s h -d 'this list'
 complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a ls -d 'list the locks that are held or waited for'
 complete -c holdfast -n "__fish_seen_subcommand_from ls" -l endpoints -r -d 'nodes to try in turn (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)'

@@ -245,8 +245,7 @@ static int explain(struct api *api, const struct auth_settings *o, char **words)
 static void add_quota(struct columns *t, const struct json_t *tenant, const char *quota)
 {
     const struct json_t *used = json_tree_get(json_tree_get(tenant, "usage"), quota);
-    uint64_t limit =
-        json_tree_u64(json_tree_get(json_tree_get(tenant, "quotas"), quota), 0);
+    uint64_t limit = json_tree_u64(json_tree_get(json_tree_get(tenant, "quotas"), quota), 0);
     char text[48] = "";
     if (used != NULL) {
         (void)snprintf(text, sizeof(text), "%" PRIu64 "%s", json_tree_u64(used, 0),

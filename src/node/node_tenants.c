@@ -19,8 +19,7 @@ static void add_tenant(void *ctx, const struct tenant_view *tenant)
     struct node_tenant *row = &list->out[list->count++];
     service_tenant(n->service, tenant->number, &has);
     const struct quota_tenant *refused =
-        n->admission.quotas == NULL ? NULL
-                                    : quota_tenant_find(n->admission.quotas, tenant->number);
+        n->admission.quotas == NULL ? NULL : quota_tenant_find(n->admission.quotas, tenant->number);
     *row = (struct node_tenant){.used = {[QUOTA_LOCKS] = has.usage.names,
                                          [QUOTA_SESSIONS] = has.usage.sessions,
                                          [QUOTA_WAITERS] = has.usage.waiters,

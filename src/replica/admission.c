@@ -221,8 +221,7 @@ void admission_take(struct admission *a, const struct admitted *adds, uint64_t n
     }
 }
 
-void admission_propose(struct admission *a, const struct admitted *adds,
-                       struct admitted *sum)
+void admission_propose(struct admission *a, const struct admitted *adds, struct admitted *sum)
 {
     a->pending += adds->bytes;
     sum->bytes += adds->bytes;

@@ -56,8 +56,7 @@ enum hf_error admission_check(struct admission *a, const struct core *replicated
 /* The admitted command is proposed, or done at once. */
 void admission_take(struct admission *a, const struct admitted *adds, uint64_t now_us);
 /* The command is proposed; its outcome is known. `sum` is that of all attempts of one call. */
-void admission_propose(struct admission *a, const struct admitted *adds,
-                       struct admitted *sum);
+void admission_propose(struct admission *a, const struct admitted *adds, struct admitted *sum);
 void admission_settle(struct admission *a, struct admitted *sum);
 /* It repeats an earlier answer, or changes what is there without making it longer. */
 bool admission_passes(const struct core *replicated, const struct core *memory,

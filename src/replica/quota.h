@@ -39,6 +39,10 @@ struct quota_use {
     uint64_t rate; /* the quota requests_per_second of which it takes a token; 0: none */
 };
 
+static inline bool quota_use_is_nothing(const struct quota_use *use)
+{
+    return use->locks == 0 && use->sessions == 0 && use->waiters == 0 && use->bytes == 0;
+}
 /* `sum` gets the tenant of `use`, and no rate. */
 void quota_use_add(struct quota_use *sum, const struct quota_use *use);
 
@@ -55,7 +59,7 @@ enum { QUOTA_RETRY_MS = 1000 }; /* of a quota that only the tenant can free */
 struct quota_tenant {
     struct quota_tenant *next; /* in its bucket of the index */
     uint32_t number;
-    uint32_t watchers;       /* open at this node */
+    uint32_t watchers;          /* open at this node */
     struct quota_use in_flight; /* proposed, not yet applied */
     struct rate_bucket requests;
     uint64_t refused[QUOTA_COUNT];

@@ -203,7 +203,8 @@ static void put_tenants(struct buffer *out, const struct node_tenant *tenants, u
         "The quota of the tenant.",
         "Requests of the tenant refused by this node because of the quota."};
     for (unsigned metric = TENANT_USED; metric <= TENANT_REFUSED && count > 0; metric++) {
-        put_title(out, tenant_metrics[metric], metric == TENANT_REFUSED ? COUNTER : GAUGE, help[metric]);
+        put_title(out, tenant_metrics[metric], metric == TENANT_REFUSED ? COUNTER : GAUGE,
+                  help[metric]);
         for (uint32_t i = 0; i < count; i++) {
             put_tenant(out, &tenants[i], (enum tenant_metric)metric);
         }

@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from auth_support import secure_cluster
 from harness import run, wait_until
 from peer_support import BEGIN, MESSAGE, NO_CLUSTER, WELCOME, Closed, Introduction, append, audited_refusals, dial
 
@@ -125,6 +126,17 @@ def test_a_secret_is_introduced_and_replaced_without_an_outage(make_cluster, sec
     node = cluster.followers()[0]
     with pytest.raises(Closed, match=NONE):
         dial(node, Introduction(1 if node.id != 1 else 2, cluster=NO_CLUSTER))
+
+
+def test_a_follower_is_audited_with_authentication(make_cluster, tmp_path):
+    """The record has no principal: it is the node's own."""
+    path = write_secrets(tmp_path / "secret", "0123456789abcdef")
+    cluster = secure_cluster(make_cluster, 3, "--peer-secret-file", path)
+    node = cluster.followers()[0]
+    with pytest.raises(Closed, match=NONE):
+        dial(node, Introduction(77))
+    record = wait_until(lambda: audited_refusals(node), "the audit record")[0]
+    assert record["actorId"] == f"node-{node.id}", record
 
 
 def test_greeting_without_a_secret_is_unchanged(make_cluster):

@@ -88,27 +88,6 @@ const struct core *replica_core(const struct replica *r)
     return NULL;
 }
 
-const struct policy *core_policy(const struct core *core)
-{
-    (void)core;
-    return NULL;
-}
-
-enum hf_error authorise_command(const struct policy *p, const struct command *command,
-                                struct denial *denial)
-{
-    (void)p;
-    (void)command;
-    (void)denial;
-    return HF_OK;
-}
-
-const char *right_name(enum right right)
-{
-    (void)right;
-    return "right";
-}
-
 uint64_t core_index(const struct core *core)
 {
     (void)core;
@@ -156,8 +135,7 @@ void admission_take(struct admission *a, const struct admitted *adds, uint64_t n
     fake.tokens++;
 }
 
-void admission_propose(struct admission *a, const struct admitted *adds,
-                       struct admitted *sum)
+void admission_propose(struct admission *a, const struct admitted *adds, struct admitted *sum)
 {
     a->pending += adds->bytes;
     sum->bytes += adds->bytes;
@@ -412,12 +390,11 @@ static void request_in(struct forward *f, struct forwarded_call *made, uint64_t 
 {
     struct command command;
     forward_make_acquire(&command, lease);
-    *made = (struct forwarded_call){
-        .call = {.done = forward_on_done,
-                 .owner = made,
-                 .tier = tier,
-                 .is_own = fake.is_own,
-                 .source = source}};
+    *made = (struct forwarded_call){.call = {.done = forward_on_done,
+                                             .owner = made,
+                                             .tier = tier,
+                                             .is_own = fake.is_own,
+                                             .source = source}};
     forward_submit(f, &command, &made->call);
     assert_int_equal(made->answers, 0); /* never before the call returned */
 }

@@ -143,14 +143,14 @@ static uint32_t state_version(void *ctx)
 
 /* ---- the world ---- */
 
-void world_open(struct world *w)
+void world_open(struct peers_world *w)
 {
     memset(w, 0, sizeof(*w));
     uv_loop_init(&w->loop);
     net_init(&w->net, &w->loop, memory_system());
 }
 
-void end_open(struct world *w, int i, uint64_t node, uint64_t cluster, uint64_t store,
+void end_open(struct peers_world *w, int i, uint64_t node, uint64_t cluster, uint64_t store,
               uint64_t life)
 {
     struct end *e = &w->ends[i];
@@ -206,7 +206,7 @@ void end_close(struct end *e)
     }
 }
 
-void world_close(struct world *w)
+void world_close(struct peers_world *w)
 {
     for (int i = 0; i < 4; i++) {
         end_close(&w->ends[i]);

@@ -7,7 +7,7 @@
 #include "node/peers/peers.h"
 
 struct end {
-    struct world *world;
+    struct peers_world *world;
     struct peers *peers;
     struct peer_self self;
     struct buffer got;           /* messages, one after the other */
@@ -24,17 +24,17 @@ struct end {
     struct peer_refusal refusal; /* the last of them */
 };
 
-struct world {
+struct peers_world {
     uv_loop_t loop;
     struct net net;
     struct journal journal[4];
     struct end ends[4];
 };
 
-void world_open(struct world *w);
+void world_open(struct peers_world *w);
 /* Closes all ends. */
-void world_close(struct world *w);
-void end_open(struct world *w, int i, uint64_t node, uint64_t cluster, uint64_t store,
+void world_close(struct peers_world *w);
+void end_open(struct peers_world *w, int i, uint64_t node, uint64_t cluster, uint64_t store,
               uint64_t life);
 void end_close(struct end *e);
 void let_dial_unknown(struct end *from, struct end *to);

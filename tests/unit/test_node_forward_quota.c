@@ -102,7 +102,7 @@ static void a_call_without_turns_is_not_delayed_either(void **state)
     forward_end(f);
 }
 
-static void a_tenant_that_waits_too_long_is_told_that_nothing_was_done(void **state)
+static void a_tenant_that_waits_too_long_learns_that_nothing_was_done(void **state)
 {
     (void)state;
     struct admission admission = {.max = 0};
@@ -115,7 +115,7 @@ static void a_tenant_that_waits_too_long_is_told_that_nothing_was_done(void **st
     forward_end(f);
 }
 
-static void a_follower_hears_which_quota_it_was(void **state)
+static void a_follower_learns_which_quota_it_was(void **state)
 {
     (void)state;
     struct admission admission = {.max = 0};
@@ -146,8 +146,8 @@ int main(void)
         cmocka_unit_test(only_a_leader_with_a_majority_refuses),
         cmocka_unit_test(a_tenant_that_waits_for_its_own_commands_delays_no_other),
         cmocka_unit_test(a_call_without_turns_is_not_delayed_either),
-        cmocka_unit_test(a_tenant_that_waits_too_long_is_told_that_nothing_was_done),
-        cmocka_unit_test(a_follower_hears_which_quota_it_was),
+        cmocka_unit_test(a_tenant_that_waits_too_long_learns_that_nothing_was_done),
+        cmocka_unit_test(a_follower_learns_which_quota_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

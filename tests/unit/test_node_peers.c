@@ -12,7 +12,7 @@
 static void messages_arrive_in_order_once_the_greeting_is_done(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -40,7 +40,7 @@ static void messages_arrive_in_order_once_the_greeting_is_done(void **state)
 static void requests_are_answered_on_the_connection_that_carried_them(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -57,7 +57,7 @@ static void requests_are_answered_on_the_connection_that_carried_them(void **sta
 
 /* A node of the first version greets by hand: dials, sends HELLO, and BEGIN with the number that
  * WELCOME gave it. Returns the socket. */
-static int greet_with_protocol_one(struct world *w, const struct end *to, uint64_t store)
+static int greet_with_protocol_one(struct peers_world *w, const struct end *to, uint64_t store)
 {
     struct peer_introduction who = {.oldest = 1,
                                     .newest = 1,
@@ -99,7 +99,7 @@ static int greet_with_protocol_one(struct world *w, const struct end *to, uint64
 static void two_nodes_use_the_newest_protocol_that_both_announce(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -118,7 +118,7 @@ static void two_nodes_use_the_newest_protocol_that_both_announce(void **state)
 static void a_node_of_another_cluster_is_refused_by_name_on_both_sides(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 8, 22, 1);
@@ -137,7 +137,7 @@ static void a_node_of_another_cluster_is_refused_by_name_on_both_sides(void **st
 static void a_node_that_does_not_know_the_version_of_the_state_is_refused(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -161,7 +161,7 @@ static void a_node_that_does_not_know_the_version_of_the_state_is_refused(void *
 static void that_nobody_listens_where_a_peer_was_is_reported(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -176,7 +176,7 @@ static void that_nobody_listens_where_a_peer_was_is_reported(void **state)
 static void a_node_with_another_store_lost_its_disk_and_both_sides_say_so(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -198,7 +198,7 @@ static void a_node_with_another_store_lost_its_disk_and_both_sides_say_so(void *
 static void nodes_tell_each_other_whose_store_they_know(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -216,7 +216,7 @@ static void nodes_tell_each_other_whose_store_they_know(void **state)
 static void a_new_life_replaces_the_old_connection_and_an_old_life_is_refused(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 5);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -241,7 +241,7 @@ static void a_new_life_replaces_the_old_connection_and_an_old_life_is_refused(vo
 static void a_node_that_joins_learns_its_cluster(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 6, 0, 66, 1);
@@ -254,7 +254,7 @@ static void a_node_that_joins_learns_its_cluster(void **state)
 static void the_wrong_node_behind_an_address_is_refused(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -268,7 +268,7 @@ static void the_wrong_node_behind_an_address_is_refused(void **state)
 static void a_message_that_cannot_be_true_ends_the_connection(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -294,7 +294,7 @@ static void a_message_that_cannot_be_true_ends_the_connection(void **state)
 static void who_is_no_member_is_refused_and_leaves_no_trace(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 7, 0, 77, 1); /* it does not even know the cluster */
     end_open(&w, 1, 2, 9, 22, 1);
@@ -315,7 +315,7 @@ static void who_is_no_member_is_refused_and_leaves_no_trace(void **state)
 static void a_member_is_heard_once_it_was_reached_at_its_address(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -347,7 +347,7 @@ static void a_member_is_heard_once_it_was_reached_at_its_address(void **state)
 static void who_is_no_member_any_more_is_notified(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -367,7 +367,7 @@ static void who_is_no_member_any_more_is_notified(void **state)
 static void what_a_greeting_says_is_kept_only_after_its_sender_has_begun(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 5);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -408,7 +408,7 @@ static void what_a_greeting_says_is_kept_only_after_its_sender_has_begun(void **
 static void a_peer_that_is_forgotten_is_not_dialled_any_more(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -427,7 +427,7 @@ static void a_peer_that_is_forgotten_is_not_dialled_any_more(void **state)
 static void a_peer_that_is_forgotten_while_it_greets_is_not_connected(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 101, 1);
     end_open(&w, 1, 2, 9, 102, 1);
@@ -453,7 +453,7 @@ static void a_peer_that_is_forgotten_while_it_greets_is_not_connected(void **sta
 static void who_has_a_connection_to_us_is_dialled_when_there_is_something_to_send(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 101, 1);
     end_open(&w, 1, 2, 9, 102, 1);

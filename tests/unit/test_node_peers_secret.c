@@ -23,7 +23,7 @@ static void add_secret(struct end *e, const char *text)
 }
 
 /* Nodes 1 and 2 of cluster 9; NULL: without a secret. */
-static void two_nodes(struct world *w, const char *secret_of_1, const char *secret_of_2)
+static void two_nodes(struct peers_world *w, const char *secret_of_1, const char *secret_of_2)
 {
     world_open(w);
     end_open(w, 0, 1, 9, 11, 1);
@@ -36,7 +36,7 @@ static void two_nodes(struct world *w, const char *secret_of_1, const char *secr
     }
 }
 
-static void assert_connected(struct world *w)
+static void assert_connected(struct peers_world *w)
 {
     let_dial(&w->ends[0], &w->ends[1]);
     UNTIL(w, w->ends[0].up == 1);
@@ -48,7 +48,7 @@ static void assert_connected(struct world *w)
 static void nodes_with_one_secret_connect(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     two_nodes(&w, right, right);
     assert_connected(&w);
     world_close(&w);
@@ -57,7 +57,7 @@ static void nodes_with_one_secret_connect(void **state)
 static void a_dialler_refuses_a_node_with_another_secret(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     two_nodes(&w, right, wrong);
     let_dial(&w.ends[0], &w.ends[1]);
     UNTIL(&w, w.ends[0].refusals == 1);
@@ -68,7 +68,7 @@ static void a_dialler_refuses_a_node_with_another_secret(void **state)
     assert_int_equal(w.ends[0].refusal.peer, 2);
     assert_int_equal(w.ends[0].refusal.count, 1);
     assert_int_equal(w.ends[0].up, 0);
-    /* The other end is told, and logs it too. */
+    /* The other end receives the reason and logs it too. */
     UNTIL(&w, says(&w.ends[1].journal, "refused_by_peer:node 2 has another peer secret"));
     world_close(&w);
 }
@@ -76,7 +76,7 @@ static void a_dialler_refuses_a_node_with_another_secret(void **state)
 static void a_node_without_a_secret_is_refused_where_it_is_required(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     two_nodes(&w, NULL, right);
     let_dial(&w.ends[0], &w.ends[1]);
     UNTIL(&w, w.ends[1].refusals == 1);
@@ -96,7 +96,7 @@ static void a_node_without_a_secret_is_refused_where_it_is_required(void **state
 static void a_secret_can_be_introduced_and_replaced_node_by_node(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     two_nodes(&w, NULL, right);
     w.ends[1].secrets.is_required = false;
     assert_connected(&w);
@@ -119,10 +119,10 @@ static void a_secret_can_be_introduced_and_replaced_node_by_node(void **state)
     world_close(&w);
 }
 
-/* ---- a node that the test plays ---- */
+/* ---- a dialler that is the test itself ---- */
 
 struct party {
-    struct world *world;
+    struct peers_world *world;
     int fd;
     struct peer_transcript transcript;
     uint8_t proof[PEER_PROOF_BYTES]; /* of the other end */
@@ -217,7 +217,7 @@ static bool read_until(struct party *p, enum peer_frame wanted)
 }
 
 /* Dials node 2 and greets it up to its WELCOME. */
-static void greet(struct party *p, struct world *w, uint8_t nonce)
+static void greet(struct party *p, struct peers_world *w, uint8_t nonce)
 {
     memset(p, 0, sizeof(*p));
     p->world = w;
@@ -248,7 +248,7 @@ static void prove(const struct party *p, const char *secret, bool by_dialler,
 }
 
 /* Node 2, which has the secret and knows node 1. */
-static void node_2(struct world *w)
+static void node_2(struct peers_world *w)
 {
     world_open(w);
     end_open(w, 1, 2, 9, 22, 1);
@@ -269,7 +269,7 @@ static void assert_refused(struct party *p)
 static void the_right_proof_admits_a_dialler(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     struct party p;
     uint8_t proof[PEER_PROOF_BYTES];
     node_2(&w);
@@ -287,7 +287,7 @@ static void the_right_proof_admits_a_dialler(void **state)
 static void a_dialler_without_a_proof_is_refused(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     struct party p;
     node_2(&w);
     greet(&p, &w, 7);
@@ -298,7 +298,7 @@ static void a_dialler_without_a_proof_is_refused(void **state)
 static void a_dialler_with_another_secret_is_refused(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     struct party p;
     uint8_t proof[PEER_PROOF_BYTES];
     node_2(&w);
@@ -311,7 +311,7 @@ static void a_dialler_with_another_secret_is_refused(void **state)
 static void the_proof_of_an_acceptor_is_not_taken_back(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     struct party p;
     node_2(&w);
     greet(&p, &w, 7);
@@ -322,7 +322,7 @@ static void the_proof_of_an_acceptor_is_not_taken_back(void **state)
 static void a_proof_of_another_link_is_not_taken(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     struct party earlier;
     struct party p;
     uint8_t proof[PEER_PROOF_BYTES];
@@ -340,7 +340,7 @@ static void a_proof_of_another_link_is_not_taken(void **state)
 static void a_proof_fits_the_greeting_that_was_sent(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     struct party p;
     uint8_t proof[PEER_PROOF_BYTES];
     node_2(&w);
@@ -356,10 +356,10 @@ static void frames_out_of_place_end_the_link(void **state)
     (void)state;
     const uint8_t zeros[PEER_PROOF_BYTES + 1] = {0};
     for (int i = 0; i < 4; i++) {
-        struct world w;
+        struct peers_world w;
         struct party p;
         node_2(&w);
-        if (i == 3) { /* nobody asked for a proof */
+        if (i == 3) { /* no proof is expected */
             w.ends[1].secrets.is_required = false;
             greet(&p, &w, 0);
             send_frame(&p, PEER_PROOF, zeros, PEER_PROOF_BYTES);
@@ -381,7 +381,7 @@ static void frames_out_of_place_end_the_link(void **state)
     }
 }
 
-/* ---- an acceptor that the test plays ---- */
+/* ---- an acceptor that is the test itself ---- */
 
 enum answer { NO_NONCE, NO_PROOF, WRONG_PROOF, OWN_PROOF, RIGHT_PROOF, ANSWERS };
 
@@ -417,7 +417,7 @@ static void a_dialler_begins_only_with_a_node_that_has_proven_itself(void **stat
 {
     (void)state;
     for (enum answer how = 0; how < ANSWERS; how++) {
-        struct world w;
+        struct peers_world w;
         struct party p = {.world = &w};
         struct sockaddr_in at = {.sin_family = AF_INET};
         socklen_t size = sizeof(at);
@@ -595,7 +595,7 @@ static void many_addresses_share_one_report(void **state)
 static void a_flood_of_wrong_proofs_is_logged_once(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     struct party p;
     const uint8_t zeros[PEER_PROOF_BYTES] = {0};
     node_2(&w);

@@ -279,16 +279,18 @@ static void keys_and_counters_are_locks(void **state)
 static void what_ends_something_and_operators_pass(void **state)
 {
     static const enum command_type types[] = {
-        COMMAND_TICK,         COMMAND_KEEPALIVE,   COMMAND_SESSION_CLOSE, COMMAND_STREAM_UP,
-        COMMAND_STREAM_DOWN,  COMMAND_CANCEL,      COMMAND_DETACH,        COMMAND_NODE_GONE,
-        COMMAND_RELEASE,      COMMAND_RENEW,       COMMAND_FORCE_UNLOCK,  COMMAND_REVOKE,
+        COMMAND_TICK,          COMMAND_KEEPALIVE,   COMMAND_SESSION_CLOSE, COMMAND_STREAM_UP,
+        COMMAND_STREAM_DOWN,   COMMAND_CANCEL,      COMMAND_DETACH,        COMMAND_NODE_GONE,
+        COMMAND_RELEASE,       COMMAND_RENEW,       COMMAND_FORCE_UNLOCK,  COMMAND_REVOKE,
         COMMAND_POLICY_CHANGE, COMMAND_FENCE_RESET,
     };
     struct leader *l = *state;
     struct command held = acquire(l, l->red, "held");
     done(l, &held);
-    set_quotas(l, "red", (struct quotas){.locks = 1, .sessions = 1, .waiters = 1, .state_bytes = 1,
-                                         .requests_per_second = 1});
+    set_quotas(
+        l, "red",
+        (struct quotas){
+            .locks = 1, .sessions = 1, .waiters = 1, .state_bytes = 1, .requests_per_second = 1});
     struct command taken = acquire(l, l->red, "held");
     l->adds.quota = (struct quota_use){.tenant = l->red, .rate = 1};
     for (int i = 0; i < 10; i++) {
@@ -343,8 +345,7 @@ static void no_order_of_commands_exceeds_a_quota(void **state)
     uint64_t refused = 0;
     uint64_t most = 0;
     uint32_t random = 1;
-    set_quotas(l, "red",
-               (struct quotas){.locks = LOCKS, .sessions = SESSIONS, .waiters = WAITERS});
+    set_quotas(l, "red", (struct quotas){.locks = LOCKS, .sessions = SESSIONS, .waiters = WAITERS});
     for (unsigned i = 0; i < NAMES; i++) {
         snprintf(names[i], sizeof(names[i]), "%u", i);
     }
@@ -352,10 +353,9 @@ static void no_order_of_commands_exceeds_a_quota(void **state)
         for (unsigned i = 0; i < IN_FLIGHT / 2; i++) {
             random = random * 1103515245 + 12345;
             uint32_t drawn = random >> 8;
-            struct command c = drawn % 5 < 3 ? acquire(l, l->red, names[drawn / 8 % NAMES])
-                               : drawn % 5 == 3
-                                   ? waiting(l, l->red, names[drawn / 8 % NAMES])
-                                   : release(l->red, leases[drawn / 8 % 64]);
+            struct command c = drawn % 5 < 3    ? acquire(l, l->red, names[drawn / 8 % NAMES])
+                               : drawn % 5 == 3 ? waiting(l, l->red, names[drawn / 8 % NAMES])
+                                                : release(l->red, leases[drawn / 8 % 64]);
             c.acquire.ttl_ms = c.type == COMMAND_ACQUIRE ? 1000 + drawn % 4000 : 0;
             if (c.type == COMMAND_RELEASE && id_is_zero(c.release.lease)) {
                 continue;

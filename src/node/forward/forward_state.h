@@ -36,7 +36,7 @@ enum forward_status {
 enum cookie_kind { COOKIE_NONE, COOKIE_CALL, COOKIE_RELAY };
 struct cookie {
     enum cookie_kind kind;
-    uint64_t proposal; /* number in the tier EFFICIENCY (S10.2); 0: none */
+    uint64_t proposal;    /* number in the tier EFFICIENCY (S10.2); 0: none */
     struct admitted adds; /* in flight for it (S12.14, S15) */
 };
 
@@ -72,7 +72,7 @@ struct call {
     enum tier tier;
     bool is_first;
     bool is_safe; /* may be sent again when in doubt */
-    bool is_own; /* gateway_call.is_own */
+    bool is_own;  /* gateway_call.is_own */
     bool is_too_many;
     uint32_t here;       /* submissions not reported yet */
     uint32_t doubts;     /* attempts whose outcome will never be known */
@@ -157,9 +157,9 @@ struct forward {
     uint64_t generation;
     struct relay *relays;
     struct turn_tenant *held_tenants; /* by turns_hold */
-    bool held;      /* the first call is not done yet */
-    bool read_only; /* disk full */
-    bool alone;     /* and there is no other node */
+    bool held;                        /* the first call is not done yet */
+    bool read_only;                   /* disk full */
+    bool alone;                       /* and there is no other node */
     bool paused;
     bool changed; /* a call that could not be sent before may be now */
     bool reading;

@@ -65,7 +65,7 @@ static void submit(struct node *n, struct node_refusal *refusal)
     note.note.count = refusal->count < UINT32_MAX ? (uint32_t)refusal->count : UINT32_MAX;
     refusal->submitted = refusal->count;
     refusal->count = 0;
-    refusal->call = (struct gateway_call){.done = on_done, .owner = refusal};
+    refusal->call = (struct gateway_call){.done = on_done, .owner = refusal, .is_own = true};
     forward_submit(n->forward, &note, &refusal->call);
 }
 

@@ -31,8 +31,8 @@ void auth_quota_text(const struct policy *p, uint32_t tenant, const struct quota
     struct tenant_view view = {.name = slice_of("?")};
     (void)policy_tenant(p, tenant, &view);
     int len = snprintf(out, AUTH_TEXT, "quota %s of tenant %.*s is reached (%" PRIu64 "); ",
-                       quota_name(refusal->quota), (int)view.name.len,
-                       (const char *)view.name.data, refusal->limit);
+                       quota_name(refusal->quota), (int)view.name.len, (const char *)view.name.data,
+                       refusal->limit);
     hf_assert(len > 0 && len < AUTH_TEXT);
     if (refusal->quota == QUOTA_REQUESTS_PER_SECOND) {
         (void)snprintf(out + len, AUTH_TEXT - (size_t)len,
@@ -41,7 +41,7 @@ void auth_quota_text(const struct policy *p, uint32_t tenant, const struct quota
                        refusal->retry_ms);
     } else {
         (void)snprintf(out + len, AUTH_TEXT - (size_t)len,
-                       "nothing was done; %s, or ask an administrator to raise the quota",
+                       "nothing was done; %s, or have an administrator raise the quota",
                        advice(refusal->quota));
     }
 }
@@ -74,8 +74,7 @@ bool auth_takes_read(struct service *s, uint32_t tenant, struct quota_refusal *r
     uint64_t now_us = service_boot_ms(s) * 1000;
     uint64_t wait_us = rate_wait_us(&t->requests, limit, now_us);
     if (wait_us > 0) {
-        *refusal =
-            (struct quota_refusal){QUOTA_REQUESTS_PER_SECOND, limit, (wait_us + 999) / 1000};
+        *refusal = (struct quota_refusal){QUOTA_REQUESTS_PER_SECOND, limit, (wait_us + 999) / 1000};
         t->refused[QUOTA_REQUESTS_PER_SECOND]++;
         return false;
     }

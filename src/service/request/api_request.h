@@ -82,9 +82,9 @@ struct api_request {
     enum need need;         /* of the route or method */
     struct auth_conn *auth; /* of the connection */
     struct auth_wait wait;
-    char *denial;     /* AUTH_TEXT bytes: the local policy denies the command; NULL: it does not */
+    char *denial; /* AUTH_TEXT bytes: the local policy denies the command; NULL: it does not */
     struct quota_refusal refusal; /* of the answer HF_QUOTA */
-    bool is_operator; /* sees tokens and ids of others (S4.4), forces locks open */
+    bool is_operator;             /* sees tokens and ids of others (S4.4), forces locks open */
 
     /* Valid until api_request_begin returns. */
     enum http_method method;
