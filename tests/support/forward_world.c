@@ -361,12 +361,11 @@ static void request_in(struct forward *f, struct forwarded_call *made, uint64_t 
 {
     struct command command;
     forward_make_acquire(&command, lease);
-    *made = (struct forwarded_call){
-        .call = {.done = forward_on_done,
-                 .owner = made,
-                 .tier = tier,
-                 .is_own = fake.is_own,
-                 .source = source}};
+    *made = (struct forwarded_call){.call = {.done = forward_on_done,
+                                             .owner = made,
+                                             .tier = tier,
+                                             .is_own = fake.is_own,
+                                             .source = source}};
     forward_submit(f, &command, &made->call);
     assert_int_equal(made->answers, 0); /* never before the call returned */
 }

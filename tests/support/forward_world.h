@@ -11,7 +11,7 @@ enum { FORWARD_MANY = 8192 };
 
 /* What the fakes answer, and what they received. */
 struct forward_fake {
-    uint32_t tenant; /* of acquires made by this world */
+    uint32_t tenant;    /* of acquires made by this world */
     uint32_t principal; /* the same */
     bool is_own;        /* gateway_call.is_own of its calls */
     struct replica_status status;

@@ -45,9 +45,8 @@ static uint32_t put_principal(const char *name, const char *prefix)
 
 static void remove_principal(const char *name, bool ends_sessions)
 {
-    struct policy_change change = {.kind = POLICY_PRINCIPAL_REMOVE,
-                                   .tenant = slice_of("default"),
-                                   .name = slice_of(name)};
+    struct policy_change change = {
+        .kind = POLICY_PRINCIPAL_REMOVE, .tenant = slice_of("default"), .name = slice_of(name)};
     change_policy(&change, ends_sessions);
 }
 

@@ -68,8 +68,7 @@ static void bootstrap_makes_tenant_principal_and_token(void **state)
     assert_string_equal(answer_to(REQUEST("bootstrap", "ops/root", DIGEST_1)),
                         "{\"principal\":\"ops/root\",\"version\":1}\n");
     assert_true(policy_find_tenant(policy(), slice_of("ops"), &tenant));
-    assert_true(
-        policy_find_principal(policy(), tenant.number, slice_of("root"), &principal));
+    assert_true(policy_find_principal(policy(), tenant.number, slice_of("root"), &principal));
     assert_true(policy_allows_cluster(policy(), principal.number, RIGHT_ADMIN));
     assert_true(policy_find_token(policy(), digest, &token));
     assert_int_equal(token.principal, principal.number);

@@ -320,8 +320,7 @@ static void a_key_names_the_tenant_unless_it_is_the_default_one(void **state)
     assert_true(slice_equal(redis_tenant_name(0, slice_of("app/a"), out), slice_of("app/a")));
     assert_true(slice_equal(redis_tenant_name(7, slice_of("app/a"), out), slice_of("/7/app/a")));
     assert_false(text_is_name(redis_tenant_name(7, slice_of("app/a"), out)));
-    struct slice name =
-        redis_tenant_name(UINT32_MAX, slice_make(longest, sizeof(longest)), out);
+    struct slice name = redis_tenant_name(UINT32_MAX, slice_make(longest, sizeof(longest)), out);
     assert_int_equal(name.len, REDIS_NAME_MAX);
 }
 

@@ -72,7 +72,7 @@ struct call {
     enum tier tier;
     bool is_first;
     bool is_safe; /* may be sent again when in doubt */
-    bool is_own; /* gateway_call.is_own */
+    bool is_own;  /* gateway_call.is_own */
     bool is_too_many;
     uint32_t here;       /* submissions not reported yet */
     uint32_t doubts;     /* attempts whose outcome will never be known */

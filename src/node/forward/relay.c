@@ -94,8 +94,7 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
         }
         return body.len == 1;
     }
-    bool is_own =
-        kind == (FORWARD_COMMAND | FORWARD_OWN) || kind == (FORWARD_MEMORY | FORWARD_OWN);
+    bool is_own = kind == (FORWARD_COMMAND | FORWARD_OWN) || kind == (FORWARD_MEMORY | FORWARD_OWN);
     kind = is_own ? kind & (uint8_t)~FORWARD_OWN : kind;
     struct slice look = kind == FORWARD_LOOK ? body : slice_make(NULL, 0);
     struct relay *relay = relay_new(f, peer, link, number, look);
@@ -117,10 +116,8 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
             error = HF_MALFORMED;
         }
         if (error == HF_OK) {
-            struct forward_taken taken = {&command,
-                                          kind == FORWARD_MEMORY ? TIER_EFFICIENCY
-                                                                 : TIER_CORRECTNESS,
-                                          is_own};
+            struct forward_taken taken = {
+                &command, kind == FORWARD_MEMORY ? TIER_EFFICIENCY : TIER_CORRECTNESS, is_own};
             error = forward_take(f, &taken, &relay->cookie, f->options.now(f->options.ctx));
         }
     } else if ((kind == FORWARD_BARRIER && body.len == 0) ||
