@@ -204,12 +204,12 @@ enum { NOTE_DENIED = 9 };
 /* All or nothing. `expect`: the version of the policy that it was made for; UINT64_MAX: any.
  * `origin`: enum policy_origin. `end_sessions`: the next entries end the sessions and
  * waiters of all principals that do not exist afterwards. */
-#define COMMAND_FIELDS_policy_change(F)          \
-    F(BODY, 1, u64, expect, UINT64_MAX)          \
-    F(BODY, 1, slice, actor, LIMIT_ACTOR)        \
-    F(BODY, 1, slice, reason, LIMIT_REASON)      \
-    F(BODY, 1, u32, origin, UINT32_MAX)          \
-    F(BODY, 1, u32, end_sessions, 1)             \
+#define COMMAND_FIELDS_policy_change(F)     \
+    F(BODY, 1, u64, expect, UINT64_MAX)     \
+    F(BODY, 1, slice, actor, LIMIT_ACTOR)   \
+    F(BODY, 1, slice, reason, LIMIT_REASON) \
+    F(BODY, 1, u32, origin, UINT32_MAX)     \
+    F(BODY, 1, u32, end_sessions, 1)        \
     F(BODY, 1, changes, changes, LIMIT_POLICY_CHANGES)
 
 enum command_type {
