@@ -132,6 +132,7 @@ static enum hf_error refuse_here(struct forward *f, const struct command *comman
                                  struct cookie *cookie, enum hf_error error)
 {
     struct result refused = {.type = command->type, .error = error};
+    replica_note_refused(f->replica, command);
     if (error == HF_QUOTA) {
         const struct quota_refusal *refusal = &f->options.admission->refusal;
         refused.count = refusal->quota;

@@ -176,6 +176,7 @@ static void on_done(void *owner, enum hf_error error, const struct result *resul
     }
     if (error == HF_OK && result->error == HF_QUOTA) {
         struct quota_refusal refusal = auth_refusal_of(result);
+        forget_submitted(resp_shared(conn));
         answer_quota(conn, &refusal);
     } else if (error != HF_OK || result->error != HF_OK) {
         answer_error(conn, error != HF_OK ? error : result->error);
