@@ -137,6 +137,8 @@ static int error_of(Holdfast__V1__Reason reason)
         return HF_ERR_INVALID;
     case HOLDFAST__V1__REASON__NOT_OWNER:
         return HF_ERR_NOT_OWNER;
+    case HOLDFAST__V1__REASON__DENIED: /* while it waited */
+        return HF_ERR_DENIED;
     case HOLDFAST__V1__REASON__OK: /* granted, and ended since */
     case HOLDFAST__V1__REASON__SESSION_ENDED:
     case HOLDFAST__V1__REASON__ALREADY_RELEASED:

@@ -182,8 +182,8 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, 1, checks, checks, LIMIT_CHECKS) \
     F(BODY, 1, effects, effects, LIMIT_EFFECTS)
 
-/* Of a note, since version 6: `count` denied calls of the command's principal. */
-enum { NOTE_DENIED = 9 };
+/* Of a note, since version 6: `count` denied calls of the command's principal; refused nodes. */
+enum { NOTE_DENIED = 9, NOTE_PEER_REFUSED = 10 };
 
 /* `action`: audit_view.kind. */
 #define COMMAND_FIELDS_note(F)              \
@@ -204,12 +204,12 @@ enum { NOTE_DENIED = 9 };
 /* All or nothing. `expect`: the version of the policy that it was made for; UINT64_MAX: any.
  * `origin`: enum policy_origin. `end_sessions`: the next entries end the sessions and
  * waiters of all principals that do not exist afterwards. */
-#define COMMAND_FIELDS_policy_change(F)          \
-    F(BODY, 1, u64, expect, UINT64_MAX)          \
-    F(BODY, 1, slice, actor, LIMIT_ACTOR)        \
-    F(BODY, 1, slice, reason, LIMIT_REASON)      \
-    F(BODY, 1, u32, origin, UINT32_MAX)          \
-    F(BODY, 1, u32, end_sessions, 1)             \
+#define COMMAND_FIELDS_policy_change(F)     \
+    F(BODY, 1, u64, expect, UINT64_MAX)     \
+    F(BODY, 1, slice, actor, LIMIT_ACTOR)   \
+    F(BODY, 1, slice, reason, LIMIT_REASON) \
+    F(BODY, 1, u32, origin, UINT32_MAX)     \
+    F(BODY, 1, u32, end_sessions, 1)        \
     F(BODY, 1, changes, changes, LIMIT_POLICY_CHANGES)
 
 enum command_type {

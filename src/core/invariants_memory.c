@@ -5,6 +5,7 @@ static bool is_found(const struct core *c, ref request)
 {
     const struct request *r = request_at(c, request);
     struct request_key key = {.tenant = r->tenant,
+                              .principal = r->principal,
                               .type = (enum command_type)r->type,
                               .session_id = r->session,
                               .scope = slice_make(r->text, r->scope_len),
@@ -23,7 +24,9 @@ const char *check_tie(struct census *n, ref request, enum request_state state, r
         return "I24: a request does not point to its waiter or grant";
     }
     struct id session = s->is_private ? (struct id){0, 0} : s->id;
-    if (!id_equal(r->session, session) || (r->id_len == 0 && s->is_private)) {
+    uint32_t principal = s->is_private ? s->principal : 0;
+    if (!id_equal(r->session, session) || (r->id_len == 0 && s->is_private) ||
+        r->principal != principal) {
         return "I24: a request is of another session than its waiter or grant";
     }
     if (r->id_len == 0) {

@@ -114,8 +114,8 @@ bool pack_policy_change(struct packer *p, const struct policy_change *change)
     write_u8(w, (uint8_t)change->kind);
     switch (change->kind) {
 #define F(type, name, limit) put_##type(w, &change->name);
-#define X(symbol, name)     \
-    case POLICY_##symbol: { \
+#define X(symbol, name)                \
+    case POLICY_##symbol: {            \
         POLICY_FIELDS_##name(F) break; \
     }
         POLICY_CHANGE_LIST(X)
@@ -136,8 +136,8 @@ bool unpack_policy_change(struct reader *r, struct policy_change *out)
     *out = (struct policy_change){.kind = (enum policy_change_kind)read_u8(r)};
     switch (out->kind) {
 #define F(type, name, limit) take_##type(r, &out->name, (limit));
-#define X(symbol, name)     \
-    case POLICY_##symbol: { \
+#define X(symbol, name)                \
+    case POLICY_##symbol: {            \
         POLICY_FIELDS_##name(F) break; \
     }
         POLICY_CHANGE_LIST(X)

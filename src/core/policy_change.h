@@ -27,14 +27,14 @@ struct quotas {
 };
 
 /* Symbol, name. */
-#define POLICY_CHANGE_LIST(X)                                                                    \
-    X(TENANT_PUT, tenant_put)         /* creates it, or sets its quotas */                       \
-    X(TENANT_REMOVE, tenant_remove)   /* policy_exists while anything belongs or refers to it */ \
-    X(PRINCIPAL_PUT, principal_put)   /* creates it, or replaces description and grants */       \
-    X(PRINCIPAL_REMOVE, principal_remove) /* with its tokens */                                  \
-    X(TOKEN_ADD, token_add)                                                                      \
-    X(TOKEN_REMOVE, token_remove)                                                                \
-    X(SERIAL_BAR, serial_bar) /* a certificate with this serial number is refused */             \
+#define POLICY_CHANGE_LIST(X)                                                                  \
+    X(TENANT_PUT, tenant_put)       /* creates it, or sets its quotas */                       \
+    X(TENANT_REMOVE, tenant_remove) /* policy_exists while anything belongs or refers to it */ \
+    X(PRINCIPAL_PUT, principal_put) /* creates it, or replaces description and grants */       \
+    X(PRINCIPAL_REMOVE, principal_remove) /* with its tokens */                                \
+    X(TOKEN_ADD, token_add)                                                                    \
+    X(TOKEN_REMOVE, token_remove)                                                              \
+    X(SERIAL_BAR, serial_bar) /* a certificate with this serial number is refused */           \
     X(SERIAL_ALLOW, serial_allow)
 
 /* Type, name, largest length. */
@@ -86,7 +86,8 @@ struct policy_change {
 /* A grant of a principal. */
 struct policy_grant {
     struct slice tenant; /* its name; "*": every tenant, and the cluster itself */
-    struct slice prefix; /* empty: every name; ends in '/': names that begin with it; else one name */
+    struct slice
+        prefix; /* empty: every name; ends in '/': names that begin with it; else one name */
     uint32_t rights;
 };
 

@@ -91,7 +91,7 @@ static const char *read_head(struct policy *p, struct reader *r)
     p->last_principal = read_u32(r);
     p->last_token = read_u64(r);
     return p->version < LIMIT_NUMBER && p->last_token < LIMIT_NUMBER ? NULL
-                                                                      : "a number is too large";
+                                                                     : "a number is too large";
 }
 
 static bool is_last_tenant(const struct policy *p, uint32_t number)
@@ -108,7 +108,8 @@ static const char *read_tenant(struct policy *p, struct reader *r)
 #define X(name) quotas.name = read_u64(r);
     QUOTA_LIST(X)
 #undef X
-    if (r->bad || !policy_name_is_valid(name) || (number != 0 && p->tenants.count == LIMIT_TENANTS)) {
+    if (r->bad || !policy_name_is_valid(name) ||
+        (number != 0 && p->tenants.count == LIMIT_TENANTS)) {
         return "the tenant is not valid";
     }
     struct policy_tenant_row *row = number == 0 ? policy_tenant_row(p, 0) : NULL;
@@ -176,7 +177,9 @@ static const char *read_principal(struct policy *p, struct reader *r)
     struct packed grants = packer_list(&packer);
     struct policy_terms terms = policy_terms_new(p, description, &grants);
     policy_swap_terms(p, row, &terms);
-    return p->terms_bytes <= LIMIT_POLICY_TERMS && p->admins <= LIMIT_CLUSTER_ADMINS ? NULL : "the grants are too large";
+    return p->terms_bytes <= LIMIT_POLICY_TERMS && p->admins <= LIMIT_CLUSTER_ADMINS
+               ? NULL
+               : "the grants are too large";
 }
 
 static const char *read_token(struct policy *p, struct reader *r)
@@ -199,8 +202,7 @@ static const char *read_token(struct policy *p, struct reader *r)
     if (r->bad || sha256.len != TOKEN_SHA_BYTES || !text_is_plain(description) ||
         row.number <= (last != NULL ? last->number : 0) || row.number > p->last_token ||
         owner == NULL || row.created_wall_ms >= LIMIT_NUMBER ||
-        row.expires_wall_ms >= LIMIT_NUMBER ||
-        policy_token_hashed(p, sha256.data) != NULL) {
+        row.expires_wall_ms >= LIMIT_NUMBER || policy_token_hashed(p, sha256.data) != NULL) {
         return "the token is not valid";
     }
     memcpy(row.sha256, sha256.data, sizeof(row.sha256));

@@ -83,7 +83,7 @@ struct policy {
     uint32_t last_tenant;
     uint32_t last_principal;
     uint64_t last_token;
-    uint8_t read; /* kind of the last record that was read */
+    uint8_t read;                       /* kind of the last record that was read */
     uint32_t admins;                    /* principals with `admin` on the cluster */
     uint64_t terms_bytes;               /* of all principals, at most LIMIT_POLICY_TERMS */
     struct policy_list tenants;         /* by number */

@@ -24,9 +24,8 @@ uint32_t policy_tokens(const struct policy *p)
 
 static struct tenant_view tenant_view_of(const struct policy_tenant_row *row)
 {
-    return (struct tenant_view){.number = row->number,
-                                .name = slice_make(row->name, row->name_len),
-                                .quotas = row->quotas};
+    return (struct tenant_view){
+        .number = row->number, .name = slice_make(row->name, row->name_len), .quotas = row->quotas};
 }
 
 static bool show_tenant(const struct policy_tenant_row *row, struct tenant_view *out)
@@ -150,8 +149,8 @@ static bool allows(const struct policy *p, uint32_t principal, uint32_t tenant, 
     const struct policy_principal_row *row = policy_principal_row(p, principal);
     for (uint32_t i = 0; row != NULL && i < row->terms.grant_count; i++) {
         const struct policy_grant_row *g = &row->terms.grants[i];
-        bool is_covered = reach == REACH_NAME ? grant_covers(g, name)
-                                              : reach == REACH_SOME || g->prefix.len == 0;
+        bool is_covered =
+            reach == REACH_NAME ? grant_covers(g, name) : reach == REACH_SOME || g->prefix.len == 0;
         if ((g->tenant == tenant || g->tenant == TENANT_ALL) && grant_has(g, right) && is_covered) {
             return true;
         }
@@ -239,10 +238,8 @@ struct slice policy_principal_text(const struct policy *p, uint32_t number,
 static const struct {
     enum right right;
     const char *word;
-} words[] = {{RIGHT_LOCK, "lock"},
-             {RIGHT_READ, "read"},
-             {RIGHT_OPERATE, "operate"},
-             {RIGHT_ADMIN, "admin"}};
+} words[] = {
+    {RIGHT_LOCK, "lock"}, {RIGHT_READ, "read"}, {RIGHT_OPERATE, "operate"}, {RIGHT_ADMIN, "admin"}};
 
 const char *right_name(enum right right)
 {

@@ -124,7 +124,8 @@ static void release_new(struct core *c, const struct command *cmd, ref session, 
 {
     (void)session;
     const struct command_release *r = &cmd->release;
-    struct grant_selector n = {cmd, cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
+    struct grant_selector n = {cmd,      cmd->tenant,  r->name, r->client,
+                               r->lease, cmd->session, r->token};
     ref grant = find_grant(c, &n, out);
     if (grant == 0) {
         return;
@@ -184,7 +185,8 @@ static void renew_new(struct core *c, const struct command *cmd, ref session, st
 {
     (void)session;
     const struct command_renew *r = &cmd->renew;
-    struct grant_selector n = {cmd, cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
+    struct grant_selector n = {cmd,      cmd->tenant,  r->name, r->client,
+                               r->lease, cmd->session, r->token};
     ref grant = find_grant(c, &n, out);
     if (grant != 0 && !may_renew(c, cmd, grant)) {
         out->error = HF_DENIED;
@@ -217,7 +219,8 @@ static void proclaim_new(struct core *c, const struct command *cmd, ref session,
 {
     (void)session;
     const struct command_proclaim *p = &cmd->proclaim;
-    struct grant_selector n = {cmd, cmd->tenant, p->name, p->client, {0, 0}, cmd->session, p->token};
+    struct grant_selector n = {cmd,    cmd->tenant,  p->name, p->client,
+                               {0, 0}, cmd->session, p->token};
     ref grant = find_grant(c, &n, out);
     if (grant == 0) {
         return;

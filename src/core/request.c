@@ -55,7 +55,8 @@ static uint64_t hash_who(unsigned type, uint32_t principal)
 
 uint32_t request_make_hash(const struct core *ctx, const struct request *r)
 {
-    return key_hash(ctx, r->tenant, hash_who(r->type, r->principal), r->session, request_scope(r), request_id(r));
+    return key_hash(ctx, r->tenant, hash_who(r->type, r->principal), r->session, request_scope(r),
+                    request_id(r));
 }
 
 /* A session has one owner, so an id in it needs no principal. */
@@ -91,10 +92,9 @@ static struct slice scope_of(const struct command *cmd)
 
 static bool has_key(const struct request *r, const struct request_key *key)
 {
-    return r->hash == key->hash && r->tenant == key->tenant &&
-           r->principal == key->principal && r->type == key->type &&
-           id_equal(r->session, key->session_id) && slice_equal(request_scope(r), key->scope) &&
-           slice_equal(request_id(r), key->id);
+    return r->hash == key->hash && r->tenant == key->tenant && r->principal == key->principal &&
+           r->type == key->type && id_equal(r->session, key->session_id) &&
+           slice_equal(request_scope(r), key->scope) && slice_equal(request_id(r), key->id);
 }
 
 static bool has_prefix(struct slice id, const char *prefix, size_t len)

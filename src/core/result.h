@@ -35,7 +35,7 @@ enum outcome {
     X(CONFLICT, "conflict")       /* transact: a key changed since it was read */      \
     X(WRONG_KIND, "wrong_kind")   /* counter where a lock is needed, or the reverse */ \
     X(NOT_ISSUED, "not_issued")   /* fence check: no grant has this token yet (S11) */ \
-    X(DENIED, "denied") /* the waiter's principal may no longer lock it (S14) */
+    X(DENIED, "denied")           /* the waiter's principal may no longer lock it (S14) */
 
 enum reason {
 #define X(symbol, word) REASON_##symbol,

@@ -71,7 +71,7 @@ enum hf_error session_for(struct core *c, const struct command *cmd, ref *out)
     ref obj = session_find(c, cmd->session);
     if (obj == 0) {
         return history_session_of(c, cmd->tenant, cmd->session) == ENDED_NOT ? HF_SESSION_NOT_FOUND
-                                                              : HF_SESSION_EXPIRED;
+                                                                             : HF_SESSION_EXPIRED;
     }
     const struct session *s = session_at(c, obj);
     if (s->is_private || !session_is_of(s, cmd)) {
@@ -196,8 +196,7 @@ static void open_new(struct core *c, const struct command *cmd, ref session, str
     ref obj = session_find(c, o->id);
     if (obj != 0) {
         const struct session *s = session_at(c, obj);
-        if (s->is_private || !session_is_of(s, cmd) ||
-            !slice_equal(session_client(s), o->client)) {
+        if (s->is_private || !session_is_of(s, cmd) || !slice_equal(session_client(s), o->client)) {
             out->error = HF_REQUEST_ID_REUSED;
         } else if (session_is_dead(c, s)) {
             session_end(c, obj, ENDED_SESSION_EXPIRED);

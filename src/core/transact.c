@@ -255,13 +255,12 @@ static ref take(struct core *c, const struct command *cmd, const struct effect *
     }
     ref session = session_new(c, cmd->tenant, e->lease, cmd->transact.client, true, e->ttl_ms);
     session_at(c, session)->principal = cmd->principal;
-    struct grant_terms terms = {
-        .session = session,
-        .carried = {.value = e->value},
-        .lease = e->lease,
-        .ttl_ms = e->ttl_ms,
-        .key_flags = key_flags(e),
-        .mode = MODE_EXCLUSIVE};
+    struct grant_terms terms = {.session = session,
+                                .carried = {.value = e->value},
+                                .lease = e->lease,
+                                .ttl_ms = e->ttl_ms,
+                                .key_flags = key_flags(e),
+                                .mode = MODE_EXCLUSIVE};
     return grant_give(c, &lock, 1, &terms, NULL);
 }
 

@@ -380,8 +380,7 @@ static ref find_waiter(struct core *c, const struct command *cmd, struct id leas
     }
     if (is_grant) {
         const struct grant *g = grant_at(c, obj);
-        if (session_is_of(session_at(c, g->session), cmd) &&
-            !(c->backlog && grant_is_dead(c, g))) {
+        if (session_is_of(session_at(c, g->session), cmd) && !(c->backlog && grant_is_dead(c, g))) {
             out->token = g->token;
         }
         return 0;

@@ -233,6 +233,7 @@ static bool key_differs(const struct pass *pass, uint32_t tenant, struct slice n
     SLICE(client);
     NUMBER(holders);
     NUMBER(token);
+    NUMBER(principal);
     NUMBER(deadline_ms);
     if (bad) {
         printf("  at the key \"%.*s\"\n", (int)name.len, (const char *)name.data);
@@ -255,6 +256,7 @@ static bool session_differs(const struct session_view *a, const struct session_v
     NUMBER(deadline_ms);
     NUMBER(entries);
     NUMBER(is_private);
+    NUMBER(principal);
     return bad;
 }
 
@@ -272,6 +274,7 @@ static bool audit_differs(const struct audit_view *a, const struct audit_view *b
     SLICE(trace);
     NUMBER(count);
     NUMBER(is_note);
+    NUMBER(is_of_cluster);
     NUMBER(is_fence_reset);
     NUMBER(slot);
     NUMBER(mark_before);
@@ -548,5 +551,5 @@ bool compare_state(const struct core *core, struct model *model)
                     (known && differs("fence mark", core_mark[0], model_mark[0]));
     }
     return !pass.bad && compare_audit(core, model, 0) && compare_audit(core, model, 1) &&
-           compare_usage(core, model);
+           compare_usage(core, model) && compare_policy(core_policy(core), model_policy_of(model));
 }

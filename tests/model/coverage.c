@@ -38,6 +38,8 @@ static const char *const extra_names[EXTRA_COUNT] = {
     [EXTRA_TRANSACTS_FULL] = "memories of transactions that forgot",
     [EXTRA_TRACED] = "ends of multi-locks with a trace",
     [EXTRA_RECOVERED] = "recoveries of a lost majority",
+    [EXTRA_PURGE_LEFT] = "sessions of removed principals left to the next entry",
+    [EXTRA_RESCUED] = "rescues",
 };
 
 void coverage_steps(uint32_t command, uint32_t sweep)
@@ -67,6 +69,8 @@ void coverage_result(const struct command *c, const struct result *r)
     extras[EXTRA_FAR_POSITION] += r->queue_position > LIMIT_POSITION;
     extras[EXTRA_MORE] += r->more;
     extras[EXTRA_SLOT] += r->slot > 0;
+    extras[EXTRA_RESCUED] +=
+        c->type == COMMAND_POLICY_CHANGE && c->policy_change.origin == POLICY_RESCUE;
 }
 
 void coverage_event(const struct event *e)
@@ -166,6 +170,7 @@ static const struct expected_outcome expected_outcomes[] = {
     {COMMAND_ACQUIRE, OUTCOME_REFUSED, REASON_CANCELLED},
 #if !TINY_LIMITS /* a memory of four request ids does not outlive ten seconds */
     {COMMAND_ACQUIRE, OUTCOME_REFUSED, REASON_DETACHED},
+    {COMMAND_ACQUIRE, OUTCOME_REFUSED, REASON_DENIED},
 #endif
     {COMMAND_CANCEL, OUTCOME_DONE, REASON_NONE},
     {COMMAND_CANCEL, OUTCOME_REFUSED, REASON_SUPERSEDED},
@@ -194,6 +199,7 @@ static const struct expected_outcome expected_outcomes[] = {
     {COMMAND_FENCE_CHECK, OUTCOME_REFUSED, REASON_BELOW_FLOOR},
     {COMMAND_FENCE_CHECK, OUTCOME_REFUSED, REASON_NOT_ISSUED},
     {COMMAND_FENCE_RESET, OUTCOME_DONE, REASON_NONE},
+    {COMMAND_POLICY_CHANGE, OUTCOME_DONE, REASON_NONE},
     {COMMAND_ACQUIRE, OUTCOME_REFUSED, REASON_WRONG_KIND},
     {COMMAND_TRANSACT, OUTCOME_DONE, REASON_NONE},
     {COMMAND_TRANSACT, OUTCOME_REFUSED, REASON_CONFLICT},
@@ -257,12 +263,33 @@ static const struct {
     {COMMAND_FENCE_RESET, HF_TOKEN_NOT_ISSUED},
     {COMMAND_FENCE_RESET, HF_INVALID_ACTOR},
     {COMMAND_ACQUIRE, HF_NOT_UPGRADED},
+    {COMMAND_POLICY_CHANGE, HF_NOT_UPGRADED},
+    {COMMAND_POLICY_CHANGE, HF_POLICY_CONFLICT},
+    {COMMAND_POLICY_CHANGE, HF_POLICY_NOT_FOUND},
+    {COMMAND_POLICY_CHANGE, HF_POLICY_EXISTS},
+    {COMMAND_POLICY_CHANGE, HF_INVALID_POLICY},
+    {COMMAND_POLICY_CHANGE, HF_INVALID_ACTOR},
+    {COMMAND_POLICY_CHANGE, HF_DENIED},
+    {COMMAND_SESSION_OPEN, HF_DENIED},
+    {COMMAND_ACQUIRE, HF_DENIED},
+    {COMMAND_RENEW, HF_DENIED},
+    {COMMAND_PROCLAIM, HF_DENIED},
+    {COMMAND_TRANSACT, HF_DENIED},
+    {COMMAND_FORCE_UNLOCK, HF_DENIED},
+    {COMMAND_REVOKE, HF_DENIED},
+    {COMMAND_FENCE_CHECK, HF_DENIED},
+    {COMMAND_FENCE_RESET, HF_DENIED},
+    {COMMAND_NOTE, HF_DENIED},
+    {COMMAND_LEAD, HF_DENIED},
+    {COMMAND_UPGRADE, HF_DENIED},
+    {COMMAND_NODE_GONE, HF_DENIED},
 #if TINY_LIMITS /* else it would take sixteen million sessions, and a queue of a million */
     {COMMAND_ACQUIRE, HF_TOO_MANY_SESSIONS},
     {COMMAND_SESSION_OPEN, HF_TOO_MANY_SESSIONS},
     {COMMAND_ACQUIRE, HF_QUEUE_FULL},
     {COMMAND_TRANSACT, HF_TOO_MANY_SESSIONS},
     {COMMAND_TRANSACT, HF_TOO_MANY_COUNTERS},
+    {COMMAND_POLICY_CHANGE, HF_POLICY_FULL},
 #endif
 };
 
@@ -309,7 +336,7 @@ bool coverage_complete(void)
         }
     }
     static const enum reason waits[] = {REASON_TIMEOUT, REASON_CANCELLED, REASON_DETACHED,
-                                        REASON_SESSION_ENDED};
+                                        REASON_SESSION_ENDED, REASON_DENIED};
     for (size_t i = 0; i < COUNT_OF(waits); i++) {
         if (wait_ends[waits[i]] == 0) {
             complete = missing("end of a wait", reason_name(waits[i]), "", "");

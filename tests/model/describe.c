@@ -107,10 +107,33 @@ static void field_effects(FILE *f, const char *name, const struct packed *value)
     fputs("]", f);
 }
 
+static void field_changes(FILE *f, const char *name, const struct packed *value)
+{
+    struct reader r = packed_reader(value);
+    struct policy_change c;
+    fprintf(f, " %s=%" PRIu32 "[", name, value->count);
+    while (unpack_policy_change(&r, &c)) {
+        struct reader grants = packed_reader(&c.grants);
+        struct policy_grant g;
+        fprintf(f, " %s", policy_change_name(c.kind));
+        field_slice(f, "tenant", &c.tenant);
+        field_slice(f, "name", &c.name);
+        while (unpack_policy_grant(&grants, &g)) {
+            field_slice(f, "in", &g.tenant);
+            field_slice(f, "on", &g.prefix);
+            field_u32(f, "rights", &g.rights);
+        }
+        field_u64(f, "token", &c.token);
+        field_slice(f, "serial", &c.serial);
+    }
+    fputs("]", f);
+}
+
 void describe_command(FILE *f, const struct command *c)
 {
     fputs(command_name(c->type), f);
     field_u32(f, "tenant", &c->tenant);
+    field_u32(f, "principal", &c->principal);
     field_id(f, "session", &c->session);
     field_slice(f, "request_id", &c->request_id);
     field_u64(f, "seq", &c->seq);

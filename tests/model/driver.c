@@ -170,6 +170,9 @@ static void on_result(void *ctx, uint32_t number, const struct command *c,
     if (model_has_backlog(run->model)) {
         coverage_extra(EXTRA_BACKLOG);
     }
+    if (model_has_purge(run->model)) {
+        coverage_extra(EXTRA_PURGE_LEFT);
+    }
     if (model_has_woken(run->model)) {
         coverage_extra(EXTRA_WAKE_LEFT);
     }

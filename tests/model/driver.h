@@ -7,6 +7,7 @@
 #include "core/entry.h"
 #include "core/snapshot.h"
 #include "model.h"
+#include "model_policy.h"
 #include "random.h"
 
 /* ---- profiles: what kind of traffic a seed makes ---- */
@@ -40,7 +41,8 @@ struct profile {
     uint32_t repeat;
     uint32_t invalid;
     uint32_t delay;
-    bool recovers; /* now and then a majority is lost */
+    uint32_t principals; /* of the commands have one, in some seeds */
+    bool recovers;       /* now and then a majority is lost */
     uint32_t weight[COMMAND_COUNT];
 };
 
@@ -98,6 +100,8 @@ void recorder_close(struct recorder *r);
 bool compare_results(const struct result *core, const struct result *model, uint32_t ids);
 bool compare_events(const struct recorder *core, const struct recorder *model);
 bool compare_state(const struct core *core, struct model *model);
+/* compare_policy.c */
+bool compare_policy(const struct policy *core, const struct model_policy *model);
 
 /* ---- describe.c: readable forms ---- */
 
@@ -131,6 +135,8 @@ enum coverage_extra {
     EXTRA_TRANSACTS_FULL, /* transactions were forgotten */
     EXTRA_TRACED,         /* a multi-lock with a trace ended */
     EXTRA_RECOVERED,      /* core_recover ran */
+    EXTRA_PURGE_LEFT,     /* a command met sessions of removed principals that were to be ended */
+    EXTRA_RESCUED,        /* administrators were replaced */
     EXTRA_COUNT
 };
 void coverage_extra(enum coverage_extra extra);

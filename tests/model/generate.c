@@ -98,6 +98,7 @@ struct generator *generator_new(uint64_t seed, struct model *model)
     g->profile = &profiles[g->kind];
     g->model = model;
     g->time_ms = 1000;
+    g->has_principals = seed / PROFILE_COUNT % 2 == 1 && g->profile->principals > 0;
     g->arena = malloc(ARENA);
     hf_assert(g->arena != NULL && g->profile->sessions <= MAX_SLOTS);
     for (uint32_t i = 0; i < g->profile->sessions; i++) {
@@ -194,11 +195,15 @@ static bool repeat(struct generator *g, struct command *c)
     if (c->type == COMMAND_ACQUIRE && random_chance(r, 30)) {
         c->acquire.trace = any_trace(g); /* which is no other request (S8.1) */
     }
+    if (g->has_principals && random_chance(r, 15)) { /* by somebody else */
+        give_principal(g, c);
+    }
     if (random_chance(r, 12)) { /* an altered body under the same id */
         struct command other;
         command_init(&other, c->type);
         generate_body(g, c->type, &other);
         other.tenant = c->tenant;
+        other.principal = c->principal;
         other.session = c->session;
         other.request_id = c->request_id;
         other.seq = c->seq;
@@ -309,12 +314,16 @@ void generator_command(struct generator *g, struct command *c)
     }
     enum command_type type = any_type(g);
     command_init(c, type);
+    g->owner = 0;
     generate_body(g, type, c);
     if (type != COMMAND_TRANSACT) {
         give_id(g, c); /* that one has its own */
     }
     if (random_chance(&g->random, 2)) {
         c->tenant = 1;
+    }
+    if (g->has_principals) {
+        give_principal(g, c);
     }
     if (random_chance(&g->random, g->profile->invalid)) {
         generate_invalid(g, c);

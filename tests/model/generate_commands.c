@@ -222,6 +222,7 @@ static void name_waiter(struct generator *g, struct command *c, struct id *lease
         *lease = w.lease;
         *attachment = w.attachment - (random_chance(r, 10) ? 1 : 0);
         c->tenant = w.tenant;
+        g->owner = w.principal;
         if (!id_is_zero(w.session) && random_chance(r, 50)) {
             c->session = w.session;
         }
@@ -262,6 +263,7 @@ static struct model_grant_info any_grant(struct generator *g, bool election)
                 break;
             }
         }
+        g->owner = info.principal;
         return info;
     }
     const struct recent_grant *old = &g->grants[random_below(r, RECENT)];
@@ -403,6 +405,9 @@ static void body_note(struct generator *g, struct command *c)
 {
     struct random *r = &g->random;
     c->note.action = random_chance(r, 5) ? 4 : random_below(r, 4);
+    if (random_chance(r, 20)) {
+        c->note.action = random_chance(r, 80) ? NOTE_DENIED : NOTE_PEER_REFUSED;
+    }
     c->note.name = any_name(g);
     c->note.actor = arena_text(g, "admin-%u", random_below(r, 2));
     c->note.reason = arena_text(g, "elsewhere %u", random_below(r, 3));
@@ -516,6 +521,9 @@ void generate_body(struct generator *g, enum command_type type, struct command *
         break;
     case COMMAND_NOTE:
         body_note(g, c);
+        break;
+    case COMMAND_POLICY_CHANGE:
+        generate_policy_change(g, c);
         break;
     case COMMAND_TICK:
     case COMMAND_ADVANCE:

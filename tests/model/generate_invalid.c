@@ -120,6 +120,9 @@ void generate_invalid(struct generator *g, struct command *c)
     case COMMAND_PROCLAIM:
         c->proclaim.value = slice_of("\xfe");
         break;
+    case COMMAND_POLICY_CHANGE:
+        invalid_policy_change(g, c);
+        break;
     case COMMAND_TRANSACT:
         invalid_transact(g, c);
         break;

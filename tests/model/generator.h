@@ -82,6 +82,8 @@ struct generator {
     struct old_command old[OLD];
     uint64_t request_count;
     struct burst burst;
+    bool has_principals;
+    uint32_t owner; /* of what the command is about; 0: unknown */
     uint8_t *arena;
     size_t arena_at;
 };
@@ -102,6 +104,12 @@ void keep_lease(struct generator *g, struct id lease);
 struct slice any_counter(struct generator *g);
 void generate_transact(struct generator *g, struct command *c);
 void invalid_transact(struct generator *g, struct command *c);
+
+/* generate_policy.c */
+void generate_policy_change(struct generator *g, struct command *c);
+/* Says who sends it: often the one who may. */
+void give_principal(struct generator *g, struct command *c);
+void invalid_policy_change(struct generator *g, struct command *c);
 
 /* generate_commands.c */
 void generate_body(struct generator *g, enum command_type type, struct command *c);

@@ -10,6 +10,7 @@ struct model *model_new(uint32_t version, core_event_fn on_event, void *event_ct
     for (uint32_t i = 0; i < MODEL_TENANTS; i++) {
         model_share_open(&m->shares[i]);
     }
+    model_policy_open(&m->policy);
     return m;
 }
 
@@ -79,6 +80,7 @@ void model_free(struct model *m)
     }
     free_holdings(m);
     free_records(m);
+    model_policy_close(&m->policy);
     model_forget_scratch(m);
     model_list_free(&m->scratch);
     free(m);
@@ -198,6 +200,9 @@ static void dispatch(struct model *m, const struct command *c, struct result *ou
     case COMMAND_NOTE:
         model_note(m, c, out);
         break;
+    case COMMAND_POLICY_CHANGE:
+        model_policy_change(m, c, out);
+        break;
     case COMMAND_TICK:
     case COMMAND_NONE:
     case COMMAND_COUNT:
@@ -218,8 +223,13 @@ void model_apply(struct model *m, const struct command *c, const struct result *
                    (c->type == COMMAND_ACQUIRE && (c->acquire.flags & ACQUIRE_KEY));
     bool is_of_4 = c->type == COMMAND_FENCE_RESET || c->type == COMMAND_STREAM_THROUGH ||
                    (c->type == COMMAND_TRANSACT && model_sets_a_ttl_of_a_counter(c));
-    if (out->error == HF_OK && ((is_of_2 && m->version < 2) || (is_of_4 && m->version < 4))) {
+    bool is_of_6 = c->type == COMMAND_POLICY_CHANGE || c->principal != 0;
+    if (out->error == HF_OK && ((is_of_2 && m->version < 2) || (is_of_4 && m->version < 4) ||
+                                (is_of_6 && m->version < 6))) {
         out->error = HF_NOT_UPGRADED;
+    }
+    if (out->error == HF_OK && !model_is_allowed(m, c)) {
+        out->error = HF_DENIED;
     }
     if (out->error != HF_OK) {
         return;
@@ -275,6 +285,11 @@ struct model_forgotten model_forgotten(const struct model *m)
 bool model_has_backlog(const struct model *m)
 {
     return m->backlog;
+}
+
+bool model_has_purge(const struct model *m)
+{
+    return m->purge_at != NULL;
 }
 
 bool model_has_woken(const struct model *m)

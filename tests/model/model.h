@@ -34,6 +34,8 @@ uint32_t model_version(const struct model *model);
 uint64_t model_next_due_ms(const struct model *model);
 /* The last sweep hit a limit: things may be past their deadline and not ended yet. */
 bool model_has_backlog(const struct model *model);
+/* Sessions of removed principals are left to be ended. */
+bool model_has_purge(const struct model *model);
 /* Names are left to be handed over. */
 bool model_has_woken(const struct model *model);
 
@@ -74,6 +76,7 @@ void model_view_counters(struct model *model, model_counter_fn on_counter, void 
 /* What the driver needs to make up commands that have a chance. */
 struct model_grant_info {
     uint32_t tenant;
+    uint32_t principal;
     uint64_t token;
     struct id lease;
     struct id session; /* zero: private */
@@ -85,6 +88,7 @@ struct model_grant_info {
 };
 struct model_waiter_info {
     uint32_t tenant;
+    uint32_t principal;
     struct id lease;
     struct id session; /* zero: private */
     uint64_t attachment;

@@ -147,7 +147,7 @@ static bool same_requester(const struct request *r, const struct command *c)
     const struct model_session *s = r->session;
     bool same_session = s->is_private ? id_is_zero(c->session) : id_equal(s->id, c->session);
     bool same_client = !s->is_private || slice_equal(owned_slice(&s->client), c->acquire.client);
-    return same_session && same_client && same_names(r, &c->acquire);
+    return model_owns(c, s) && same_session && same_client && same_names(r, &c->acquire);
 }
 
 /* A waiter whose request comes again. It may have been passed over while it was detached, so what
@@ -192,7 +192,9 @@ static bool known_lease(struct model *m, const struct command *c, struct result 
 {
     struct model_grant *g = model_find_lease(m, c->tenant, c->acquire.lease);
     struct model_waiter *w = model_find_waiter(m, c->tenant, c->acquire.lease);
-    if ((g != NULL && !same_requester(&g->r, c)) || (w != NULL && !same_requester(&w->r, c))) {
+    bool elsewhere = g == NULL && w == NULL && model_lease_lives(m, c->acquire.lease);
+    if (elsewhere || (g != NULL && !same_requester(&g->r, c)) ||
+        (w != NULL && !same_requester(&w->r, c))) {
         out->error = HF_REQUEST_ID_REUSED;
         return true;
     }
@@ -409,12 +411,13 @@ static bool decide(struct model *m, const struct command *c, const struct reques
     return true;
 }
 
-struct model_session *model_private_session(struct model *m, uint32_t tenant, struct id lease,
-                                            struct slice client, uint32_t ttl_ms)
+struct model_session *model_private_session(struct model *m, const struct command *c,
+                                            struct id lease, struct slice client, uint32_t ttl_ms)
 {
     struct model_session *s = model_alloc(sizeof(*s));
     s->id = lease;
-    s->tenant = tenant;
+    s->tenant = c->tenant;
+    s->principal = c->principal;
     s->client = owned_copy(client);
     s->metadata = owned_copy(slice_make(NULL, 0));
     s->ttl_ms = ttl_ms;
@@ -431,8 +434,7 @@ static void make_request(struct model *m, const struct command *c, struct model_
     const struct command_acquire *a = &c->acquire;
     memset(r, 0, sizeof(*r));
     r->lease = a->lease;
-    r->session =
-        s != NULL ? s : model_private_session(m, c->tenant, a->lease, a->client, a->ttl_ms);
+    r->session = s != NULL ? s : model_private_session(m, c, a->lease, a->client, a->ttl_ms);
     r->owner = owned_copy(a->owner);
     r->parts = names->count;
     for (uint32_t i = 0; i < names->count; i++) {

@@ -102,9 +102,21 @@ bool model_ended_session_anywhere(const struct model *m, uint32_t tenant, struct
     return false;
 }
 
+struct model_session *model_session_after(const struct model *m, const struct model_session *s)
+{
+    size_t i = 0;
+    while (m->sessions.at[i] != s) {
+        i++;
+    }
+    return i + 1 < m->sessions.count ? m->sessions.at[i + 1] : NULL;
+}
+
 static void session_free(struct model *m, struct model_session *s)
 {
     hf_assert(s->grants.count == 0 && s->waiters.count == 0);
+    if (m->purge_at == s) {
+        m->purge_at = model_session_after(m, s);
+    }
     for (size_t i = 0; i < s->memos.count; i++) {
         model_memo_free(s->memos.at[i]);
     }
@@ -244,12 +256,14 @@ void model_end_session(struct model *m, struct model_session *s, enum ended ende
 {
     bool is_private = s->is_private;
     bool clean = ended == ENDED_SESSION_CLOSED;
-    uint64_t at_ms = ended == ENDED_RECOVERED ? m->now_ms : model_session_deadline(s);
+    bool by_order = ended == ENDED_RECOVERED || ended == ENDED_REVOKED;
+    uint64_t at_ms = by_order ? m->now_ms : model_session_deadline(s);
+    enum reason reason = ended == ENDED_REVOKED ? REASON_DENIED : REASON_SESSION_ENDED;
     if (is_private) {
         /* It goes with its last grant or waiter, and nobody knew of it. */
         hf_assert(s->grants.count + s->waiters.count == 1);
         if (s->waiters.count > 0) {
-            model_end_waiter(m, s->waiters.at[0], REASON_SESSION_ENDED);
+            model_end_waiter(m, s->waiters.at[0], reason);
             return;
         }
         struct model_grant *g = s->grants.at[0];
@@ -258,7 +272,7 @@ void model_end_session(struct model *m, struct model_session *s, enum ended ende
         return;
     }
     while (s->waiters.count > 0) {
-        model_end_waiter(m, s->waiters.at[0], REASON_SESSION_ENDED);
+        model_end_waiter(m, s->waiters.at[0], reason);
     }
     while (s->grants.count > 0) {
         struct model_grant *g = s->grants.at[0];

@@ -43,7 +43,7 @@ static bool everything_agrees(const struct model_grant *g, const struct command 
     for (uint32_t i = 0; i < g->r.parts; i++) {
         name = name || slice_equal(owned_slice(&g->r.names[i]->text), h->name);
     }
-    return name && s->tenant == c->tenant && (h->token == 0 || h->token == g->token) &&
+    return name && model_owns(c, s) && (h->token == 0 || h->token == g->token) &&
            (h->client.len == 0 || slice_equal(h->client, owned_slice(&s->client))) &&
            (id_is_zero(c->session) || (!s->is_private && id_equal(c->session, s->id)));
 }
@@ -177,6 +177,12 @@ void model_renew(struct model *m, const struct command *c, struct result *out)
         model_remember(m, c, s, out, NULL);
         return;
     }
+    for (uint32_t i = 0; i < g->r.parts; i++) {
+        if (!model_may_lock(m, c->principal, c->tenant, owned_slice(&g->r.names[i]->text))) {
+            out->error = HF_DENIED;
+            return;
+        }
+    }
     model_renew_grant(m, g, r->ttl_ms);
     model_result_from_grant(m, g, out);
     out->outcome = OUTCOME_DONE;
@@ -213,6 +219,11 @@ static struct model_waiter *named_waiter(struct model *m, const struct command *
                                          uint64_t attachment, struct result *out)
 {
     struct model_waiter *w = model_find_waiter(m, c->tenant, lease);
+    if (w != NULL && !model_owns(c, w->r.session)) {
+        out->outcome = OUTCOME_REFUSED;
+        out->reason = REASON_NOT_WAITING;
+        return NULL;
+    }
     if (w != NULL && model_waiter_dead(m, w)) {
         model_bury_waiter(m, w);
         w = NULL;
@@ -221,7 +232,8 @@ static struct model_waiter *named_waiter(struct model *m, const struct command *
         struct model_grant *g = model_find_lease(m, c->tenant, lease);
         out->outcome = OUTCOME_REFUSED;
         out->reason = REASON_NOT_WAITING;
-        out->token = g != NULL && !model_grant_dead(m, g) ? g->token : 0;
+        out->token =
+            g != NULL && model_owns(c, g->r.session) && !model_grant_dead(m, g) ? g->token : 0;
         return NULL;
     }
     if (w->attachment != attachment) {

@@ -45,6 +45,11 @@ static struct slice scope_of(const struct command *c)
     }
 }
 
+static uint32_t principal_of(const struct command *c)
+{
+    return id_is_zero(c->session) ? c->principal : 0; /* a session has one owner */
+}
+
 static uint64_t print_of(uint32_t tenant, struct id session, enum command_type type,
                          struct slice request_id)
 {
@@ -55,7 +60,7 @@ static uint64_t print_of(uint32_t tenant, struct id session, enum command_type t
 static bool same_key(const struct memo *memo, const struct command *c)
 {
     return memo->tenant == c->tenant && memo->type == c->type &&
-           id_equal(memo->session, c->session) &&
+           memo->principal == principal_of(c) && id_equal(memo->session, c->session) &&
            slice_equal(owned_slice(&memo->scope), scope_of(c)) &&
            slice_equal(owned_slice(&memo->request_id), c->request_id);
 }
@@ -281,6 +286,7 @@ void model_remember(struct model *m, const struct command *c, struct model_sessi
     }
     struct memo *memo = model_alloc(sizeof(*memo));
     memo->tenant = c->tenant;
+    memo->principal = principal_of(c);
     memo->session = c->session;
     memo->scope = owned_copy(scope_of(c));
     memo->type = c->type;

@@ -26,6 +26,10 @@ void model_audit(struct model *m, uint32_t tenant, const char *action, struct sl
         .reason = owned_slice(&a->texts[3]),
         .trace = owned_slice(&a->texts[4]),
         .count = count,
+        .is_of_cluster = slice_equal(slice_of(action), slice_of("RECOVER")) ||
+                         slice_equal(slice_of(action), slice_of("POLICY")) ||
+                         slice_equal(slice_of(action), slice_of("BOOTSTRAP")) ||
+                         slice_equal(slice_of(action), slice_of("RESCUE")),
     };
     model_list_add(&share->audit, a);
     if (share->audit.count > LIMIT_AUDIT) {
@@ -72,10 +76,11 @@ void model_force_unlock(struct model *m, const struct command *c, struct result 
         nobody_holds(m, c, out);
         return;
     }
+    struct slice actor = model_actor(m, c, f->actor);
     struct end end = {.ended = ENDED_FORCED,
                       .clean = false,
                       .delay_from_ms = m->now_ms,
-                      .actor = f->actor,
+                      .actor = actor,
                       .text = f->reason};
     struct slice trace = holder_trace(m, name);
     while (name->holders.count > 0 && out->count < HOLDERS_AT_ONCE) {
@@ -91,7 +96,7 @@ void model_force_unlock(struct model *m, const struct command *c, struct result 
         name->delayed_until_ms = 0;
         model_wake(m, name);
     }
-    model_audit(m, c->tenant, f->now != 0 ? "FORCE_UNLOCK_NOW" : "FORCE_UNLOCK", f->name, f->actor,
+    model_audit(m, c->tenant, f->now != 0 ? "FORCE_UNLOCK_NOW" : "FORCE_UNLOCK", f->name, actor,
                 f->reason, trace, out->count);
     model_remember(m, c, NULL, out, NULL);
 }
@@ -106,7 +111,7 @@ static void request_release(struct model *m, const struct model_grant *g,
     struct event more;
     memset(&more, 0, sizeof(more));
     more.deadline_ms = g->revoke_at_ms;
-    more.actor = c->revoke.actor;
+    more.actor = model_actor(m, c, c->revoke.actor);
     more.text = c->revoke.reason;
     model_emit_grant(m, EVENT_REVOKE_REQUESTED, g, part, &more);
 }
@@ -126,7 +131,8 @@ void model_revoke(struct model *m, const struct command *c, struct result *out)
         nobody_holds(m, c, out);
         return;
     }
-    model_audit(m, c->tenant, "REVOKE", r->name, r->actor, r->reason, holder_trace(m, name), 0);
+    model_audit(m, c->tenant, "REVOKE", r->name, model_actor(m, c, r->actor), r->reason,
+                holder_trace(m, name), 0);
     struct audit_record *record = share->audit.at[share->audit.count - 1];
     out->deadline_ms = m->now_ms + r->grace_ms;
     for (size_t i = 0; i < name->holders.count && !out->more; i++) {
@@ -323,8 +329,8 @@ void model_fence_reset(struct model *m, const struct command *c, struct result *
     out->token = mark->highest;
     mark->highest = token > share->floor ? token : share->floor;
     out->highest = mark->highest;
-    model_audit(m, c->tenant, "FENCE_RESET", f->resource, f->actor, f->reason, slice_make(NULL, 0),
-                0);
+    model_audit(m, c->tenant, "FENCE_RESET", f->resource, model_actor(m, c, f->actor), f->reason,
+                slice_make(NULL, 0), 0);
     struct audit_view *record =
         &((struct audit_record *)share->audit.at[share->audit.count - 1])->view;
     record->is_fence_reset = true;
@@ -344,19 +350,48 @@ bool model_view_fence(struct model *m, uint32_t tenant, struct slice resource, u
     return mark != NULL;
 }
 
+/* Denied calls of a principal share the record of the last minute. */
+static void note_denied(struct model *m, const struct command *c, struct model_share *share,
+                        struct slice actor)
+{
+    const struct command_note *n = &c->note;
+    for (size_t i = share->audit.count; i > 0; i--) {
+        struct audit_view *v = &((struct audit_record *)share->audit.at[i - 1])->view;
+        bool is_next =
+            i == share->audit.count
+                ? v->number == share->audit_next
+                : v->number + 1 == ((struct audit_record *)share->audit.at[i])->view.number;
+        if (!is_next || v->wall_ms + LIMIT_DENIED_MS <= m->wall_ms) {
+            break;
+        }
+        if (slice_equal(v->action, slice_of("DENIED")) && slice_equal(v->actor, actor)) {
+            v->count = n->count < UINT32_MAX - v->count ? v->count + n->count : UINT32_MAX;
+            return;
+        }
+    }
+    model_audit(m, c->tenant, "DENIED", n->name, actor, n->reason, slice_make(NULL, 0), n->count);
+}
+
 void model_note(struct model *m, const struct command *c, struct result *out)
 {
     struct model_share *share = model_share(m, c->tenant);
     static const char *const actions[] = {"FORCE_UNLOCK", "FORCE_UNLOCK_NOW", "REVOKE",
                                           "REVOKE_TAKEN"};
     const struct command_note *n = &c->note;
-    if (n->action > 3) {
+    struct slice actor = model_actor(m, c, n->actor);
+    if (n->action == NOTE_DENIED && m->version >= 6) {
+        note_denied(m, c, share, actor);
+        out->count = n->count;
+        return;
+    }
+    bool is_refusal = m->version >= 6 && n->action == NOTE_PEER_REFUSED;
+    if (n->action > 3 && !is_refusal) {
         out->error = HF_MALFORMED;
         return;
     }
-    model_audit(m, c->tenant, actions[n->action], n->name, n->actor, n->reason, slice_make(NULL, 0),
-                n->count);
+    model_audit(m, c->tenant, is_refusal ? "PEER_REFUSED" : actions[n->action], n->name, actor,
+                n->reason, slice_make(NULL, 0), n->count);
     ((struct audit_record *)share->audit.at[share->audit.count - 1])->view.is_note =
-        m->version >= 3;
+        m->version >= 3 && !is_refusal;
     out->count = n->count;
 }

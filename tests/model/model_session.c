@@ -6,7 +6,7 @@ enum hf_error model_named_session(struct model *m, const struct command *c,
                                   struct model_session **out)
 {
     struct model_session *s = model_find_session(m, c->session);
-    if (s != NULL && (s->is_private || s->tenant != c->tenant)) {
+    if (s != NULL && (s->is_private || !model_owns(c, s))) {
         return HF_SESSION_NOT_FOUND;
     }
     if (s != NULL && model_session_dead(m, s)) {
@@ -36,7 +36,7 @@ void model_session_open(struct model *m, const struct command *c, struct result 
     }
     struct model_session *s = model_find_session(m, o->id);
     if (s != NULL) {
-        if (s->is_private || s->tenant != c->tenant ||
+        if (s->is_private || !model_owns(c, s) ||
             !slice_equal(owned_slice(&s->client), o->client)) {
             out->error = HF_REQUEST_ID_REUSED;
             return;
@@ -66,6 +66,7 @@ void model_session_open(struct model *m, const struct command *c, struct result 
     s = model_alloc(sizeof(*s));
     s->id = o->id;
     s->tenant = c->tenant;
+    s->principal = c->principal;
     s->client = owned_copy(o->client);
     s->metadata = owned_copy(o->metadata);
     s->ttl_ms = o->ttl_ms;
@@ -85,7 +86,8 @@ void model_keepalive(struct model *m, const struct command *c, struct result *ou
     for (uint32_t i = 0; i < ids->count; i++) {
         struct id id = ids_at(ids, i);
         struct model_session *s = model_find_session(m, id);
-        if (s != NULL && (s->is_private || s->tenant != c->tenant)) {
+        if (s != NULL &&
+            (s->is_private || !model_owns(c, s) || !model_principal_exists(m, s->principal))) {
             alive[i] = HF_SESSION_NOT_FOUND;
         } else if (s != NULL && !model_session_dead(m, s)) {
             s->alive_ms = m->now_ms;

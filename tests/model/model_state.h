@@ -7,21 +7,9 @@
 
 #include "base/panic.h"
 #include "model.h"
+#include "model_policy.h"
 
 #define NEVER UINT64_MAX
-
-/* Bytes of our own. */
-struct owned {
-    uint8_t *data;
-    size_t len;
-};
-
-/* An array of pointers that keeps its order. */
-struct list {
-    void **at;
-    size_t count;
-    size_t size;
-};
 
 /* Something that can be locked; it exists while it is held, waited for or delayed. */
 struct model_name {
@@ -42,6 +30,7 @@ struct model_name {
  * or a grant made by the command exists and the answer is made from that one. */
 struct memo {
     uint32_t tenant;
+    uint32_t principal; /* without a session */
     struct id session;
     struct owned scope; /* the client or the actor, without a session */
     enum command_type type;
@@ -70,6 +59,7 @@ struct memo_ring {
 struct model_session {
     struct id id;
     uint32_t tenant;
+    uint32_t principal; /* 0: of nobody */
     struct owned client;
     struct owned metadata;
     uint32_t ttl_ms;
@@ -231,6 +221,8 @@ struct model {
     struct list revisits; /* groups of waiters that are gone and have names left to wake */
     struct list live_memos;
     struct model_share shares[MODEL_TENANTS];
+    struct model_policy policy;
+    struct model_session *purge_at; /* the next to look at for a removed principal; or NULL */
     struct list counters;
     uint64_t counter_changes;
     struct list scratch; /* blocks that the last result points to */
@@ -313,6 +305,8 @@ void model_end_session(struct model *m, struct model_session *s, enum ended ende
 void model_bury_grant(struct model *m, struct model_grant *g);
 void model_bury_waiter(struct model *m, struct model_waiter *w);
 void model_bury_session(struct model *m, struct model_session *s);
+/* In the order of opening; NULL: the last. */
+struct model_session *model_session_after(const struct model *m, const struct model_session *s);
 void model_free_session_if_unused(struct model *m, struct model_session *s);
 const struct ended_grant *model_ended_token(const struct model *m, uint32_t tenant, uint64_t token);
 const struct ended_grant *model_ended_lease(const struct model *m, uint32_t tenant,
@@ -382,9 +376,21 @@ void model_answer_waiter(struct model *m, struct model_waiter *w, uint32_t node,
 
 /* A refusal that says who is in the way. */
 void model_refuse(struct model *m, struct result *out, enum reason reason, struct model_name *name);
-/* It is not granted yet, and so has no deadline. */
-struct model_session *model_private_session(struct model *m, uint32_t tenant, struct id lease,
-                                            struct slice client, uint32_t ttl_ms);
+/* Of the command's principal. It is not granted yet, and so has no deadline. */
+struct model_session *model_private_session(struct model *m, const struct command *c,
+                                            struct id lease, struct slice client, uint32_t ttl_ms);
+
+/* model_policy.c */
+void model_policy_open(struct model_policy *p);
+void model_policy_close(struct model_policy *p);
+void model_policy_change(struct model *m, const struct command *c, struct result *out);
+bool model_is_allowed(const struct model *m, const struct command *c);
+bool model_may_lock(const struct model *m, uint32_t principal, uint32_t tenant, struct slice name);
+bool model_principal_exists(const struct model *m, uint32_t principal);
+/* The command may use the session and what it holds. */
+bool model_owns(const struct command *c, const struct model_session *s);
+/* Who stands in the audit trail. */
+struct slice model_actor(struct model *m, const struct command *c, struct slice said);
 
 /* model_grant.c */
 void model_renew_grant(struct model *m, struct model_grant *g, uint32_t ttl_ms);

@@ -237,6 +237,28 @@ static bool end_due(struct model *m, const struct due *due, struct tally *tally)
     return true;
 }
 
+/* Ends the sessions of removed principals, with what is left of the sweep. */
+static void purge(struct model *m, struct tally *tally)
+{
+    while (m->purge_at != NULL && tally->visits < LIMIT_SWEEP_VISITS) {
+        struct model_session *s = m->purge_at;
+        uint32_t entries = session_entries(s);
+        bool first_thing = tally->sessions == 0 && tally->entries == 0;
+        tally->visits++;
+        if (model_principal_exists(m, s->principal)) {
+            m->purge_at = model_session_after(m, s);
+            continue;
+        }
+        if (!first_thing && (tally->entries + entries > LIMIT_SWEEP_LOCKS ||
+                             tally->sessions + 1 > LIMIT_SWEEP_SESSIONS)) {
+            return;
+        }
+        tally->sessions++;
+        tally->entries += entries;
+        model_end_session(m, s, ENDED_REVOKED);
+    }
+}
+
 void model_sweep(struct model *m)
 {
     struct tally tally = {0, 0, 0};
@@ -244,6 +266,7 @@ void model_sweep(struct model *m)
     for (;;) {
         struct due due = find_first(m);
         if (due.kind == KIND_NOTHING || due.deadline_ms > m->now_ms) {
+            purge(m, &tally);
             return;
         }
         if (tally.visits++ == LIMIT_SWEEP_VISITS) {
@@ -258,7 +281,7 @@ void model_sweep(struct model *m)
 
 uint64_t model_next_due_ms(const struct model *m)
 {
-    if (model_has_woken(m) || m->backlog) {
+    if (model_has_woken(m) || m->backlog || m->purge_at != NULL) {
         return m->now_ms;
     }
     return find_first(m).deadline_ms;

@@ -70,6 +70,7 @@ void model_view_key(struct model *m, uint32_t tenant, struct slice text, struct 
         out->client = owned_slice(&g->r.session->client);
         out->holders = (uint32_t)name->holders.count;
         out->token = g->token;
+        out->principal = g->r.session->principal;
         out->deadline_ms = model_grant_deadline(g);
         out->value = g->r.is_key ? owned_slice(&g->r.value) : slice_make(NULL, 0);
         out->version = (struct key_version){g->token, g->r.changes, out->deadline_ms};
@@ -230,7 +231,7 @@ static struct model_grant *take(struct model *m, const struct command *c, const 
     struct request r;
     memset(&r, 0, sizeof(r));
     r.lease = e->lease;
-    r.session = model_private_session(m, c->tenant, e->lease, c->transact.client, e->ttl_ms);
+    r.session = model_private_session(m, c, e->lease, c->transact.client, e->ttl_ms);
     r.owner = owned_copy(slice_make(NULL, 0));
     r.parts = 1;
     r.names[0] = model_make_name(m, c->tenant, e->name);
@@ -282,14 +283,14 @@ static void drop(struct model *m, const struct command *c, const struct effect *
     if (forced) {
         end = (struct end){.ended = ENDED_FORCED,
                            .delay_from_ms = m->now_ms,
-                           .actor = c->transact.actor,
+                           .actor = model_actor(m, c, c->transact.actor),
                            .text = c->transact.reason};
         g->r.delay_ms = now ? 0 : g->r.delay_ms;
     }
     model_end_grant(m, g, &end);
     if (forced) {
         model_audit(m, c->tenant, now ? "FORCE_UNLOCK_NOW" : "FORCE_UNLOCK", e->name,
-                    c->transact.actor, c->transact.reason, trace, 1);
+                    model_actor(m, c, c->transact.actor), c->transact.reason, trace, 1);
     }
 }
 

@@ -136,6 +136,7 @@ static struct session_view view_of_session(const struct model_session *s)
         .node = s->node,
         .deadline_ms = model_session_deadline(s),
         .is_private = s->is_private,
+        .principal = s->principal,
     };
     for (size_t i = 0; i < s->grants.count; i++) {
         view.entries += ((const struct model_grant *)s->grants.at[i])->r.parts;
@@ -186,6 +187,7 @@ void model_grant_at(const struct model *m, size_t i, struct model_grant_info *ou
     const struct model_session *s = g->r.session;
     *out = (struct model_grant_info){
         .tenant = s->tenant,
+        .principal = s->principal,
         .token = g->token,
         .lease = g->r.lease,
         .session = s->is_private ? (struct id){0, 0} : s->id,
@@ -208,6 +210,7 @@ void model_waiter_at(const struct model *m, size_t i, struct model_waiter_info *
     const struct model_session *s = w->r.session;
     *out = (struct model_waiter_info){
         .tenant = s->tenant,
+        .principal = s->principal,
         .lease = w->r.lease,
         .session = s->is_private ? (struct id){0, 0} : s->id,
         .attachment = w->attachment,

@@ -161,6 +161,17 @@ static void grant_waiter(struct model *m, struct model_waiter *w)
     free(w); /* what it requested belongs to the grant now */
 }
 
+static bool may_lock_all(const struct model *m, const struct model_waiter *w)
+{
+    const struct model_session *s = w->r.session;
+    for (uint32_t i = 0; i < w->r.parts; i++) {
+        if (!model_may_lock(m, s->principal, s->tenant, owned_slice(&w->r.names[i]->text))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* False when the steps ran out. */
 static bool serve_name(struct model *m, struct model_name *name, uint32_t *steps)
 {
@@ -178,6 +189,11 @@ static bool serve_name(struct model *m, struct model_name *name, uint32_t *steps
             if (ready != READY) {
                 return ready == NOT_READY;
             }
+        }
+        if (!may_lock_all(m, w)) { /* S14.4 */
+            *steps -= w->r.parts < *steps ? w->r.parts : *steps;
+            model_end_waiter(m, w, REASON_DENIED);
+            continue;
         }
         if (*steps < w->r.parts) {
             return false;

@@ -4,7 +4,7 @@
 
 #define COMMON_WEIGHTS                                                                    \
     [COMMAND_LEAD] = 2, [COMMAND_TICK] = 6, [COMMAND_ADVANCE] = 2, [COMMAND_UPGRADE] = 1, \
-    [COMMAND_NOTE] = 1, [COMMAND_FENCE_RESET] = 2
+    [COMMAND_NOTE] = 1, [COMMAND_FENCE_RESET] = 2, [COMMAND_POLICY_CHANGE] = 3
 
 const struct profile profiles[PROFILE_COUNT] = {
     [PROFILE_MIXED] =
@@ -24,6 +24,7 @@ const struct profile profiles[PROFILE_COUNT] = {
             .repeat = 10,
             .invalid = 3,
             .delay = 20,
+            .principals = 60,
             .recovers = true,
             .weight =
                 {COMMON_WEIGHTS, [COMMAND_SESSION_OPEN] = 16, [COMMAND_KEEPALIVE] = 12,
@@ -50,6 +51,7 @@ const struct profile profiles[PROFILE_COUNT] = {
             .repeat = 12,
             .invalid = 1,
             .delay = 10,
+            .principals = 60,
             .weight =
                 {COMMON_WEIGHTS, [COMMAND_SESSION_OPEN] = 20, [COMMAND_KEEPALIVE] = 25,
                  [COMMAND_SESSION_CLOSE] = 4, [COMMAND_STREAM_UP] = 8, [COMMAND_STREAM_THROUGH] = 8,
@@ -75,6 +77,7 @@ const struct profile profiles[PROFILE_COUNT] = {
             .repeat = 15,
             .invalid = 1,
             .delay = 10,
+            .principals = 60,
             .weight = {COMMON_WEIGHTS, [COMMAND_SESSION_OPEN] = 2, [COMMAND_KEEPALIVE] = 2,
                        [COMMAND_SESSION_CLOSE] = 1, [COMMAND_ACQUIRE] = 70, [COMMAND_CANCEL] = 10,
                        [COMMAND_DETACH] = 18, [COMMAND_NODE_GONE] = 5, [COMMAND_RELEASE] = 40,
@@ -98,6 +101,7 @@ const struct profile profiles[PROFILE_COUNT] = {
             .repeat = 6,
             .invalid = 0,
             .delay = 8,
+            .principals = 60,
             .weight = {COMMON_WEIGHTS, [COMMAND_SESSION_OPEN] = 12, [COMMAND_KEEPALIVE] = 30,
                        [COMMAND_SESSION_CLOSE] = 2, [COMMAND_ACQUIRE] = 70, [COMMAND_CANCEL] = 8,
                        [COMMAND_DETACH] = 4, [COMMAND_NODE_GONE] = 1, [COMMAND_RELEASE] = 50,
@@ -121,6 +125,7 @@ const struct profile profiles[PROFILE_COUNT] = {
             .repeat = 6,
             .invalid = 1,
             .delay = 10,
+            .principals = 60,
             .recovers = true,
             .weight = {COMMON_WEIGHTS, [COMMAND_SESSION_OPEN] = 12, [COMMAND_KEEPALIVE] = 40,
                        [COMMAND_SESSION_CLOSE] = 2, [COMMAND_ACQUIRE] = 70, [COMMAND_CANCEL] = 8,
@@ -145,6 +150,7 @@ const struct profile profiles[PROFILE_COUNT] = {
             .repeat = 12,
             .invalid = 4,
             .delay = 60,
+            .principals = 60,
             .weight =
                 {COMMON_WEIGHTS, [COMMAND_SESSION_OPEN] = 12, [COMMAND_KEEPALIVE] = 12,
                  [COMMAND_SESSION_CLOSE] = 3, [COMMAND_STREAM_UP] = 2, [COMMAND_STREAM_THROUGH] = 2,
@@ -170,6 +176,7 @@ const struct profile profiles[PROFILE_COUNT] = {
             .repeat = 8,
             .invalid = 1,
             .delay = 20,
+            .principals = 60,
             .recovers = true,
             .weight =
                 {COMMON_WEIGHTS, [COMMAND_SESSION_OPEN] = 12, [COMMAND_KEEPALIVE] = 12,

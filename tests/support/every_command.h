@@ -39,6 +39,47 @@ static inline void fill_transact(struct command *c)
     c->transact.effects = packer_list(&effects);
 }
 
+/* One change of each kind. */
+static inline void fill_policy_change(struct command *c)
+{
+    static uint8_t grant_bytes[256];
+    static uint8_t change_bytes[2048];
+    struct packer grants = packer_make(grant_bytes, sizeof(grant_bytes));
+    struct packer changes = packer_make(change_bytes, sizeof(change_bytes));
+    c->policy_change.expect = 17;
+    c->policy_change.actor = slice_of("ann");
+    c->policy_change.reason = slice_of("new team");
+    c->policy_change.end_sessions = 1;
+    hf_assert(pack_policy_grant(
+        &grants, &(struct policy_grant){slice_of("pay"), slice_of("jobs/"), RIGHT_LOCK}));
+    hf_assert(pack_policy_grant(&grants,
+                                &(struct policy_grant){slice_of("*"), slice_of(""), RIGHT_READ}));
+    const struct policy_change all[] = {
+        {.kind = POLICY_TENANT_PUT, .tenant = slice_of("pay"), .quotas = {.locks = 5}},
+        {.kind = POLICY_PRINCIPAL_PUT,
+         .tenant = slice_of("pay"),
+         .name = slice_of("worker"),
+         .description = slice_of("of the team"),
+         .grants = packer_list(&grants)},
+        {.kind = POLICY_TOKEN_ADD,
+         .tenant = slice_of("pay"),
+         .name = slice_of("worker"),
+         .sha256 = slice_of("0123456789abcdef0123456789abcdef"),
+         .expires_wall_ms = 1900000000000,
+         .description = slice_of("ci")},
+        {.kind = POLICY_TOKEN_REMOVE, .token = 3},
+        {.kind = POLICY_SERIAL_BAR, .serial = slice_of("1f")},
+        {.kind = POLICY_SERIAL_ALLOW, .serial = slice_of("2f")},
+        {.kind = POLICY_PRINCIPAL_REMOVE, .tenant = slice_of("pay"), .name = slice_of("old")},
+        {.kind = POLICY_TENANT_REMOVE, .tenant = slice_of("gone")},
+    };
+    _Static_assert(sizeof(all) / sizeof(all[0]) == POLICY_CHANGE_COUNT - 1, "one of each kind");
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        hf_assert(pack_policy_change(&changes, &all[i]));
+    }
+    c->policy_change.changes = packer_list(&changes);
+}
+
 /* Sets fields of a command of this type to values that command_check accepts. */
 static inline void fill_command(struct command *c, enum command_type type)
 {
@@ -144,6 +185,9 @@ static inline void fill_command(struct command *c, enum command_type type)
         break;
     case COMMAND_TRANSACT:
         fill_transact(c);
+        break;
+    case COMMAND_POLICY_CHANGE:
+        fill_policy_change(c);
         break;
     default:
         break;

@@ -373,6 +373,91 @@ static inline void rich_once(struct rich *r)
     rich_apply(r, &c);
 }
 
+/* One principal, with a grant. */
+static inline void rich_add_principal(struct packer *changes, const char *tenant, const char *name,
+                                      struct policy_grant grant)
+{
+    static uint8_t bytes[256]; /* until it is packed */
+    struct packer grants = packer_make(bytes, sizeof(bytes));
+    hf_assert(pack_policy_grant(&grants, &grant));
+    hf_assert(pack_policy_change(changes, &(struct policy_change){.kind = POLICY_PRINCIPAL_PUT,
+                                                                  .tenant = slice_of(tenant),
+                                                                  .name = slice_of(name),
+                                                                  .description = slice_of("rich"),
+                                                                  .grants = packer_list(&grants)}));
+}
+
+static inline void rich_change_policy(struct rich *r, struct packer *changes, bool ends)
+{
+    struct command c;
+    command_init(&c, COMMAND_POLICY_CHANGE);
+    c.policy_change.expect = UINT64_MAX;
+    c.policy_change.actor = slice_of("op");
+    c.policy_change.reason = slice_of("why");
+    c.policy_change.end_sessions = ends;
+    c.policy_change.changes = packer_list(changes);
+    rich_apply(r, &c);
+    hf_assert(r->result.error == HF_OK);
+}
+
+/* The policy; what principals own; what a removed one leaves. */
+static inline void rich_policy(struct rich *r)
+{
+    uint8_t bytes[4096];
+    struct packer changes = packer_make(bytes, sizeof(bytes));
+    struct policy_change change = {
+        .kind = POLICY_TENANT_PUT, .tenant = slice_of("pay"), .quotas = {.locks = 9}};
+    hf_assert(pack_policy_change(&changes, &change));
+    rich_add_principal(&changes, "default", "root",
+                       (struct policy_grant){slice_of("*"), slice_of(""), RIGHTS_ALL});
+    rich_add_principal(&changes, "pay", "worker",
+                       (struct policy_grant){slice_of("pay"), slice_of("jobs/"), RIGHT_LOCK});
+    rich_add_principal(&changes, "pay", "fired",
+                       (struct policy_grant){slice_of("pay"), slice_of(""), RIGHT_LOCK});
+    for (unsigned i = 0; i < 3; i++) {
+        change = (struct policy_change){.kind = POLICY_TOKEN_ADD,
+                                        .tenant = slice_of("pay"),
+                                        .name = slice_of(i == 1 ? "fired" : "worker"),
+                                        .sha256 =
+                                            slice_of(i == 0   ? "an sha256 of 32 bytes, well, no."
+                                                     : i == 1 ? "it is 32 bytes in the middle xxx"
+                                                              : "above: the order differs here! y"),
+                                        .expires_wall_ms = i * UINT64_C(1900000000000)};
+        hf_assert(pack_policy_change(&changes, &change));
+    }
+    change = (struct policy_change){.kind = POLICY_SERIAL_BAR, .serial = slice_of("abc")};
+    hf_assert(pack_policy_change(&changes, &change));
+    rich_change_policy(r, &changes, false);
+    for (uint32_t principal = 2; principal <= 3; principal++) {
+        struct command c = rich_acquire_command(0, 600 + principal, "jobs/1");
+        c.tenant = 1;
+        c.principal = principal;
+        c.request_id = slice_of("of-a-principal"); /* the same for both */
+        rich_apply(r, &c);
+        hf_assert(r->result.error == HF_OK);
+        command_init(&c, COMMAND_SESSION_OPEN);
+        c.tenant = 1;
+        c.principal = principal;
+        c.session_open.id = rich_session(600 + principal);
+        c.session_open.client = slice_of("worker");
+        c.session_open.ttl_ms = 50000;
+        rich_apply(r, &c);
+        command_init(&c, COMMAND_FENCE_CHECK);
+        c.tenant = 1;
+        c.principal = principal;
+        c.request_id = slice_of("of-a-principal");
+        c.fence_check.resource = slice_of("jobs/disk");
+        c.fence_check.token = 1000 + principal;
+        rich_apply(r, &c);
+        hf_assert(r->result.error == HF_OK);
+    }
+    changes = packer_make(bytes, sizeof(bytes));
+    change = (struct policy_change){
+        .kind = POLICY_PRINCIPAL_REMOVE, .tenant = slice_of("pay"), .name = slice_of("fired")};
+    hf_assert(pack_policy_change(&changes, &change));
+    rich_change_policy(r, &changes, true); /* the next entry ends its sessions */
+}
+
 /* The core has everything but work that was left over; see rich_overflow. */
 static inline struct rich rich_new(const struct core_options *options)
 {
@@ -385,6 +470,7 @@ static inline struct rich rich_new(const struct core_options *options)
     rich_waiters(&r);
     rich_past(&r);
     rich_keys(&r);
+    rich_policy(&r);
     return r;
 }
 

@@ -177,6 +177,14 @@ static void a_command_of_a_later_format_is_not_damage(void **state)
     }
 }
 
+static void assert_malformed_with_zeros(uint8_t *bytes, size_t len)
+{
+    for (size_t more = 0; more < 4; more++) {
+        struct command command;
+        assert_int_equal(command_decode(slice_make(bytes, len + more), &command), HF_MALFORMED);
+    }
+}
+
 /* A command has one encoding: the lowest format that has all of its fields. Formats above it have
  * later fields with their default value, a zero byte each. */
 static void a_command_in_a_higher_format_than_it_needs_is_refused(void **state)
@@ -188,13 +196,33 @@ static void a_command_in_a_higher_format_than_it_needs_is_refused(void **state)
         fill_command(&command, (enum command_type)type);
         size_t len = command_encode(&command, RECORD_FORMAT_1_VERSION, bytes, sizeof(bytes));
         assert_int_equal(bytes[0], 1);
-        for (uint8_t format = 5; format <= CORE_VERSION; format++) {
-            for (size_t more = 0; more < 4; more++) {
-                bytes[0] = format;
-                assert_int_equal(command_decode(slice_make(bytes, len + more), &command),
-                                 HF_MALFORMED);
-            }
+        bytes[0] = 5;
+        assert_malformed_with_zeros(bytes, len);
+    }
+}
+
+/* Format 6 has the principal before the fields of the type. */
+static void a_command_without_principal_is_refused_in_format_6(void **state)
+{
+    (void)state;
+    for (int type = COMMAND_NONE + 1; type < COMMAND_COUNT; type++) {
+        struct command command;
+        uint8_t one[4096] = {0};
+        uint8_t two[4096] = {0};
+        fill_command(&command, (enum command_type)type);
+        command.principal = 1;
+        size_t len = command_encode(&command, CORE_VERSION, one, sizeof(one));
+        assert_int_equal(one[0], 6);
+        assert_int_equal(command_decode(slice_make(one, len), &command), HF_OK);
+        assert_int_equal(command.principal, 1);
+        command.principal = 2;
+        assert_int_equal(command_encode(&command, CORE_VERSION, two, sizeof(two)), len);
+        size_t at = 0;
+        while (one[at] == two[at]) {
+            at++;
         }
+        one[at] = 0;
+        assert_malformed_with_zeros(one, len);
     }
 }
 
@@ -305,6 +333,7 @@ int main(void)
         cmocka_unit_test(every_version_has_one_format),
         cmocka_unit_test(a_command_of_a_later_format_is_not_damage),
         cmocka_unit_test(a_command_in_a_higher_format_than_it_needs_is_refused),
+        cmocka_unit_test(a_command_without_principal_is_refused_in_format_6),
         cmocka_unit_test(a_log_entry_with_a_later_command_is_not_damage),
         cmocka_unit_test(an_event_for_version_4_leaves_out_later_fields),
         cmocka_unit_test(a_result_has_the_format_of_its_receiver),

@@ -432,6 +432,40 @@ static void a_sign_of_life_from_the_future(struct core *c)
     session_of(c, 1)->life_ms = c->now_ms + 1;
 }
 
+static void a_name_of_a_tenant_counted_twice(struct core *c)
+{
+    c->own.usage.names++;
+}
+
+static void a_principal_that_was_never_given(struct core *c)
+{
+    session_of(c, 1)->principal = 1000;
+}
+
+static void tokens_of_a_principal_miscounted(struct core *c)
+{
+    policy_principal_row(c->policy, 2)->tokens++;
+}
+
+static void grants_of_the_policy_miscounted(struct core *c)
+{
+    c->policy->terms_bytes++;
+}
+
+static void a_principal_above_the_last_number(struct core *c)
+{
+    c->policy->last_principal--;
+    c->policy->last_principal--;
+}
+
+static void a_request_of_another_principal(struct core *c)
+{
+    ref session = session_find(c, rich_lease(602));
+    ref grant = RING_FIRST(c, session_at(c, session)->holds, grant, in_session);
+    struct request *r = request_at(c, grant_detail(c, grant_at(c, grant))->request);
+    r->principal = 1;
+}
+
 static void each_broken_invariant_is_named(void **state)
 {
     (void)state;
@@ -509,6 +543,12 @@ static void each_broken_invariant_is_named(void **state)
         BROKEN(29, grants_miscounted),
         BROKEN(29, waiters_miscounted),
         BROKEN(30, a_sign_of_life_from_the_future),
+        BROKEN(36, a_name_of_a_tenant_counted_twice),
+        BROKEN(37, a_principal_that_was_never_given),
+        BROKEN(37, tokens_of_a_principal_miscounted),
+        BROKEN(37, grants_of_the_policy_miscounted),
+        BROKEN(37, a_principal_above_the_last_number),
+        BROKEN(24, a_request_of_another_principal),
     };
 #undef BROKEN
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

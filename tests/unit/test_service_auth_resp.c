@@ -266,6 +266,21 @@ static void own_means_the_same_principal(void **state)
     assert_int_equal(forced(), 1);
 }
 
+/* The leader refuses a denied command before the log, so no entry follows. */
+static void a_refused_command_blocks_no_other(void **state)
+{
+    struct resp_client *red = client_as("red/admin", "t-red-admin");
+    struct resp_client *blue = client_as("blue/lock", "t-blue-lock");
+    resp_request(red, "SET app/a 1 NX EX 30", "+OK|");
+    resp_request(blue, "SET app/a 1 NX EX 30", "+OK|");
+    world.gateway.fails = HF_DENIED;
+    resp_say(red, "DEL app/a");
+    resp_expect_start(red, "-NOPERM");
+    world.gateway.fails = HF_OK;
+    resp_request(blue, "DEL app/a", ":1|");
+    resp_request(red, "DEL app/a", ":1|");
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up_auth, tear_down)
@@ -284,6 +299,7 @@ int main(void)
         T(a_channel_needs_the_right_to_read_it),
         T(a_client_list_has_the_own_connections),
         T(own_means_the_same_principal),
+        T(a_refused_command_blocks_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

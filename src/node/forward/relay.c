@@ -8,7 +8,7 @@ static struct relay *relay_new(struct forward *f, uint64_t peer, uint64_t link, 
                                struct slice look)
 {
     struct relay *relay = memory_alloc(f->options.memory, sizeof(*relay) + look.len);
-    *relay = (struct relay){.cookie = {COOKIE_RELAY, 0, 0},
+    *relay = (struct relay){.cookie = {.kind = COOKIE_RELAY},
                             .peer = peer,
                             .link = link,
                             .number = number,

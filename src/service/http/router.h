@@ -9,7 +9,7 @@ enum route_kind {
     ROUTE_EXACT,  /* the path is `prefix` */
     ROUTE_NAME,   /* prefix NAME, or prefix NAME / tail; a name may contain slashes */
     ROUTE_ID,     /* prefix ID, or prefix ID / tail */
-    ROUTE_MEMBER, /* the same with a member number */
+    ROUTE_MEMBER, /* the same with the number of a member or a token */
 };
 
 struct route {
