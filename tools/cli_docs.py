@@ -16,7 +16,7 @@ from pathlib import Path
 OWN_PAGES = {"lock", "elect", "serve", "dev", "recover", "snapshot"}
 WORDS = {
     "member": ["list", "add", "remove", "promote", "demote", "transfer"],
-    "auth": ["bootstrap", "rescue", "show", "apply", "explain", "whoami"],
+    "auth": ["bootstrap", "rescue", "show", "apply", "explain", "tenants", "whoami"],
     "token": ["create", "list", "revoke"],
     "cert": ["init", "node", "client", "show"],
     "snapshot": ["save", "inspect", "restore"],

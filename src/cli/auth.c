@@ -1,4 +1,4 @@
-/* `holdfast auth bootstrap|rescue|show|apply|explain|whoami`. */
+/* `holdfast auth bootstrap|rescue|show|apply|explain|tenants|whoami`. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -242,6 +242,54 @@ static int explain(struct api *api, const struct auth_settings *o, char **words)
     return code;
 }
 
+static void add_quota(struct columns *t, const struct json_t *tenant, const char *quota)
+{
+    const struct json_t *used = json_tree_get(json_tree_get(tenant, "usage"), quota);
+    uint64_t limit = json_tree_u64(json_tree_get(json_tree_get(tenant, "quotas"), quota), 0);
+    char text[48] = "";
+    if (used != NULL) {
+        (void)snprintf(text, sizeof(text), "%" PRIu64 "%s", json_tree_u64(used, 0),
+                       limit == 0 ? "" : " of ");
+    }
+    if (limit == 0) {
+        columns_text(t, used == NULL ? "-" : text);
+    } else {
+        columns_printf(t, "%s%" PRIu64, text, limit);
+    }
+}
+
+static int tenants_text(const struct json_t *tree)
+{
+    static const char *const heading[] = {"TENANT",   "LOCKS",       "SESSIONS",  "WAITERS",
+                                          "WATCHERS", "STATE BYTES", "REQUESTS/S"};
+    static const char *const quotas[] = {"locks",    "sessions",    "waiters",
+                                         "watchers", "state_bytes", "requests_per_second"};
+    const struct json_t *tenants = json_tree_get(tree, "tenants");
+    struct columns t;
+    columns_init(&t, 7);
+    for (unsigned i = 0; i < 7; i++) {
+        columns_text(&t, heading[i]);
+    }
+    for (size_t i = 0; i < json_tree_count(tenants); i++) {
+        const struct json_t *tenant = json_tree_at(tenants, i);
+        columns_slice(&t, json_tree_text(json_tree_get(tenant, "name")));
+        for (unsigned j = 0; j < 6; j++) {
+            add_quota(&t, tenant, quotas[j]);
+        }
+    }
+    columns_print(&t, stdout);
+    columns_close(&t);
+    if (!json_tree_true(json_tree_get(tree, "has_efficiency"))) {
+        cli_say("without locks of the tier EFFICIENCY, which only the leader knows");
+    }
+    return 0;
+}
+
+static int tenants(struct api *api, const struct auth_settings *o, char **words)
+{
+    return read_and_print(api, o, "/api/v1/auth/tenants", tenants_text);
+}
+
 static int whoami_text(const struct json_t *tree)
 {
     struct slice expires = json_tree_text(json_tree_get(tree, "expires_at"));
@@ -286,6 +334,7 @@ int auth_main(int count, char **arguments)
     } actions[] = {{"show", 0, "", show},
                    {"apply", 1, " FILE [--dry-run] [--end-sessions]", apply},
                    {"explain", 3, " TENANT/PRINCIPAL RIGHT NAME [--tenant NAME]", explain},
+                   {"tenants", 0, "", tenants},
                    {"whoami", 0, "", whoami}};
     struct auth_settings o = {.common = CLI_COMMON_DEFAULT};
     struct flag_words words;
@@ -307,6 +356,7 @@ int auth_main(int count, char **arguments)
         }
         return api_init(&api, &o.common) ? actions[i].run(&api, &o, words.items + 1) : EXIT_USAGE;
     }
-    cli_say("auth: the action must be one of bootstrap, rescue, show, apply, explain, whoami");
+    cli_say("auth: the action must be one of bootstrap, rescue, show, apply, explain, tenants, "
+            "whoami");
     return EXIT_USAGE;
 }

@@ -82,7 +82,7 @@ static const struct cli_command commands[] = {
      "Keys are ECDSA P-256 in files with mode 0600; no file is overwritten. Nodes need ca.pem and their own\n"
      "two files. Keep ca-key.pem where no node runs: whoever has it can be any client and any node."},
     {"auth", "show and change who may do what, create the first administrator",
-     "bootstrap|rescue|show|apply|explain|whoami [FLAGS]",
+     "bootstrap|rescue|show|apply|explain|tenants|whoami [FLAGS]",
      "holdfast auth bootstrap --data /var/lib/holdfast --out admin.token",
      auth_main, auth_options,
      "The actions:\n"
@@ -92,6 +92,7 @@ static const struct cli_command commands[] = {
      "  holdfast auth apply FILE                        makes the policy that of FILE (the JSON of show)\n"
      "  holdfast auth explain TENANT/PRINCIPAL RIGHT NAME\n"
      "                                                  whether it has the right, and why; exit code 77: no\n"
+     "  holdfast auth tenants                           prints what each tenant has, and its quotas\n"
      "  holdfast auth whoami                            prints whom the node sees\n"
      "\n"
      "bootstrap and rescue use the Unix socket in the data folder and need the user of the node. Tokens stay\n"

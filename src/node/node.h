@@ -23,6 +23,7 @@
 #include "net/address.h"
 #include "node/peers/peer_protocol.h"
 #include "redis/tier.h"
+#include "replica/quota.h"
 #include "service/gateway.h"
 #include "tls/context.h"
 
@@ -70,9 +71,11 @@ struct node_options {
     const char *resp_password;   /* "": none */
     struct credential_files tls; /* no certificate: clear text */
     enum tls_version tls_min;
-    bool auth;                /* every request needs a principal */
-    const char *server_names; /* service_options; must stay valid */
-    bool has_redis;           /* behind the tier EFFICIENCY (S10.3) */
+    const char *peer_secret_file; /* "": none; must stay valid */
+    bool peer_secret_optional;    /* nodes without a secret are accepted */
+    bool auth;                    /* every request needs a principal */
+    const char *server_names;     /* service_options; must stay valid */
+    bool has_redis;               /* behind the tier EFFICIENCY (S10.3) */
     struct redis_settings redis;
 
     void *ctx;
@@ -96,6 +99,9 @@ void node_take_snapshot(struct node *n);
 /* Reads certificate, key and CA again. If they do not match, the old ones stay and an error is
  * logged. Nothing without TLS. Changed files are also noticed without this call. */
 void node_reload_tls(struct node *n);
+/* Reads the file of the peer secret again. If it is wrong, the old secrets stay and an error is
+ * logged. Connections stay. */
+void node_reload_secret(struct node *n);
 /* After on_stopped, when the loop is idle. Runs the loop to close the last handles. */
 void node_free(struct node *n);
 
@@ -140,6 +146,17 @@ struct node_view {
 void node_view(struct node *n, struct node_view *out);
 /* See service/gateway.h. */
 uint32_t node_members(struct node *n, struct gateway_member *out, uint32_t max);
+
+/* Tenants with quotas, by rising number, at most `max`. What they have, the limits (0: none), and
+ * the requests refused by this node since a quota was set; `used` has no requests a second. */
+enum { NODE_TENANTS = 100 };
+struct node_tenant {
+    char name[LIMIT_POLICY_NAME + 1];
+    uint64_t used[QUOTA_COUNT];
+    uint64_t limits[QUOTA_COUNT];
+    uint64_t refused[QUOTA_COUNT];
+};
+uint32_t node_tenants(struct node *n, struct node_tenant *out, uint32_t max);
 
 bool node_folder_is_used(const char *data);
 

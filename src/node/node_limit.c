@@ -62,6 +62,9 @@ void node_step_limit(struct node *n, struct replica_time now)
 {
     n->admission.max = smallest_limit(n);
     n->admission.space = 0; /* recounted at the next command: some bypass the count */
+    if (n->admission.quotas != NULL) {
+        quota_book_prune(n->admission.quotas, core_policy(replica_core(n->replica)));
+    }
     uint64_t bytes = node_state_bytes(n);
     note_fill(n, bytes);
     note_refused(n, bytes, now);

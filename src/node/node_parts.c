@@ -152,6 +152,7 @@ void node_open_disk_users(struct node *n)
         .memory = o->memory, .journal = o->journal, .store = &n->store, .logger = n->logger};
     snapshot_gives_init(&n->gives, &give);
     node_open_tier(n);
+    n->admission.quotas = o->auth ? quota_book_new(o->memory) : NULL;
     struct forward_options forward = {.memory = o->memory,
                                       .journal = o->journal,
                                       .node = o->id,
@@ -208,7 +209,8 @@ bool node_open_peers(struct node *n, char problem[NODE_PROBLEM])
                                     .on_introduced = node_on_introduced,
                                     .state_version = state_version,
                                     .on_cluster = node_on_cluster,
-                                    .secure = node_secure_peer};
+                                    .secure = node_secure_peer,
+                                    .on_refused = node_note_refusal};
     n->peers = peers_new(&options, problem, NODE_PROBLEM);
     if (n->peers == NULL) {
         return false;

@@ -1,4 +1,4 @@
-/* The limit of the state in bytes, see admission.h. */
+/* The limit of the state in bytes, and the quotas of tenants, see admission.h. */
 #include "replica/admission.h"
 
 #include "base/panic.h"
@@ -161,12 +161,17 @@ uint64_t admission_bytes(const struct core *replicated, const struct core *memor
     return core_bytes(replicated) + (memory != NULL ? core_bytes(memory) : 0);
 }
 
-enum hf_error admission_check(struct admission *a, const struct core *replicated,
-                              const struct core *memory, const struct command *command,
-                              uint64_t *adds)
+bool admission_passes(const struct core *replicated, const struct core *memory,
+                      const struct command *command)
+{
+    return passes(replicated, command) || passes(memory, command);
+}
+
+static enum hf_error check_state(struct admission *a, const struct core *replicated,
+                                 const struct core *memory, const struct command *command,
+                                 uint64_t *adds)
 {
     hf_assert(a->max == 0 || a->space <= a->max);
-    hf_assert(replicated != NULL && adds != NULL);
     uint64_t most = a->max == 0 ? 0 : admission_adds(command);
     if (most <= a->space) {
         a->space -= most;
@@ -182,11 +187,59 @@ enum hf_error admission_check(struct admission *a, const struct core *replicated
     if (a->pending > 0) {
         return HF_BUSY;
     }
-    if (passes(replicated, command) || passes(memory, command)) {
+    if (admission_passes(replicated, memory, command)) {
         *adds = 0;
         return HF_OK;
     }
     return HF_STATE_FULL;
+}
+
+enum hf_error admission_check(struct admission *a, const struct core *replicated,
+                              const struct core *memory, const struct command *command,
+                              uint64_t now_us, struct admitted *adds)
+{
+    hf_assert(replicated != NULL && adds != NULL);
+    struct quota_use use = {.is_counted = false};
+    enum hf_error error = HF_OK;
+    a->is_tenant_busy = false;
+    if (a->quotas != NULL) {
+        error = quota_check(a->quotas, replicated, memory, command, admission_adds(command), now_us,
+                            &use, &a->refusal);
+        a->is_tenant_busy = error == HF_BUSY;
+    }
+    if (error == HF_OK) {
+        error = check_state(a, replicated, memory, command, &adds->bytes);
+        adds->quota = use;
+    }
+    return error;
+}
+
+void admission_take(struct admission *a, const struct admitted *adds, uint64_t now_us)
+{
+    if (a->quotas != NULL) {
+        quota_take(a->quotas, &adds->quota, now_us);
+    }
+}
+
+void admission_propose(struct admission *a, const struct admitted *adds, struct admitted *sum)
+{
+    a->pending += adds->bytes;
+    sum->bytes += adds->bytes;
+    if (adds->quota.is_counted) {
+        hf_assert(a->quotas != NULL);
+        quota_propose(a->quotas, &adds->quota);
+        quota_use_add(&sum->quota, &adds->quota);
+    }
+}
+
+void admission_settle(struct admission *a, struct admitted *sum)
+{
+    hf_assert(a->pending >= sum->bytes);
+    a->pending -= sum->bytes;
+    if (sum->quota.is_counted) {
+        quota_settle(a->quotas, &sum->quota);
+    }
+    *sum = (struct admitted){.bytes = 0};
 }
 
 bool admission_warns(const struct admission *a, uint64_t bytes, bool before)

@@ -176,6 +176,41 @@ static void put_members(struct buffer *out, const struct gateway_member *members
     }
 }
 
+enum tenant_metric { TENANT_USED, TENANT_LIMIT, TENANT_REFUSED };
+static const char *const tenant_metrics[] = {"tenant_used", "tenant_quota", "tenant_refused_total"};
+
+static void put_tenant(struct buffer *out, const struct node_tenant *tenant,
+                       enum tenant_metric metric)
+{
+    for (unsigned i = 0; i < QUOTA_COUNT; i++) {
+        bool has_none = metric == TENANT_USED && i == QUOTA_REQUESTS_PER_SECOND;
+        uint64_t value = metric == TENANT_USED    ? tenant->used[i]
+                         : metric == TENANT_LIMIT ? tenant->limits[i]
+                                                  : tenant->refused[i];
+        if (tenant->limits[i] != 0 && !has_none) {
+            buffer_printf(out, "holdfast_%s{tenant=\"%s\",quota=\"%s\"} %" PRIu64 "\n",
+                          tenant_metrics[metric], tenant->name, quota_name((enum quota)i), value);
+        }
+    }
+}
+
+/* Names of tenants need no escapes (policy_name_is_valid). */
+static void put_tenants(struct buffer *out, const struct node_tenant *tenants, uint32_t count)
+{
+    static const char *const help[] = {
+        "What the tenant has that the quota limits; only the leader counts the EFFICIENCY tier, "
+        "watchers are those of this node.",
+        "The quota of the tenant.",
+        "Requests of the tenant refused by this node because of the quota."};
+    for (unsigned metric = TENANT_USED; metric <= TENANT_REFUSED && count > 0; metric++) {
+        put_title(out, tenant_metrics[metric], metric == TENANT_REFUSED ? COUNTER : GAUGE,
+                  help[metric]);
+        for (uint32_t i = 0; i < count; i++) {
+            put_tenant(out, &tenants[i], (enum tenant_metric)metric);
+        }
+    }
+}
+
 static bool is_same_metric(const char *a, const char *b)
 {
     size_t len = strcspn(a, "{");
@@ -193,8 +228,7 @@ static void put_table(struct buffer *out, const struct metric *table, size_t cou
     }
 }
 
-void metrics_write(const struct node_view *view, const struct gateway_member *members,
-                   uint32_t member_count, struct buffer *out)
+void metrics_write(const struct node_view *view, const struct metric_rows *rows, struct buffer *out)
 {
     put_table(out, metrics, sizeof(metrics) / sizeof(metrics[0]), view);
     if (view->has_auth) {
@@ -206,5 +240,6 @@ void metrics_write(const struct node_view *view, const struct gateway_member *me
     if (view->has_redis) {
         put_table(out, redis_metrics, sizeof(redis_metrics) / sizeof(redis_metrics[0]), view);
     }
-    put_members(out, members, member_count);
+    put_members(out, rows->members, rows->member_count);
+    put_tenants(out, rows->tenants, rows->tenant_count);
 }

@@ -100,7 +100,10 @@ bool pages_write(struct node *node, struct slice path, struct buffer *out,
         put_front(&view, members, count, out);
     } else {
         *content_type = METRICS_CONTENT_TYPE;
-        metrics_write(&view, members, count, out);
+        struct node_tenant tenants[NODE_TENANTS];
+        struct metric_rows rows = {members, count, tenants,
+                                   node_tenants(node, tenants, NODE_TENANTS)};
+        metrics_write(&view, &rows, out);
     }
     return true;
 }

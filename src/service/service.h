@@ -13,6 +13,7 @@
 #include "base/buffer.h"
 #include "base/peer_identity.h"
 #include "core/event.h"
+#include "replica/quota.h"
 #include "service/gateway.h"
 
 struct service;
@@ -107,5 +108,14 @@ struct service_stats {
 };
 
 void service_stats(const struct service *s, struct service_stats *out);
+
+/* One tenant as this node sees it (S15): its state in both tiers on the leader, in the tier
+ * CORRECTNESS on other nodes; watches, and refused reads and watches, of this node. */
+struct service_tenant {
+    struct tenant_usage usage;
+    uint64_t watchers;
+    uint64_t refused[QUOTA_COUNT];
+};
+void service_tenant(const struct service *s, uint32_t tenant, struct service_tenant *out);
 
 #endif

@@ -172,3 +172,10 @@ def test_the_command_line_says_what_is_full(make_cluster):
     done = run_cli(cluster, "lock", "-n", "more", "--", "true")
     assert done.returncode != 0
     assert "state" in done.stderr and "limit" in done.stderr, done.stderr
+
+
+def test_the_default_is_a_quarter_of_the_memory_at_most(make_cluster):
+    node = make_cluster(1).nodes[1]
+    with open("/proc/meminfo", encoding="ascii") as file:
+        machine = 1024 * int(next(line for line in file if line.startswith("MemTotal")).split()[1])
+    assert 1 << 20 <= metric(node, "state_max_bytes") <= machine // 4

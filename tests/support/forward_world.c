@@ -115,14 +115,43 @@ bool replica_has_majority(struct replica *r, struct replica_time at)
 
 enum hf_error admission_check(struct admission *a, const struct core *replicated,
                               const struct core *memory, const struct command *command,
-                              uint64_t *adds)
+                              uint64_t now_us, struct admitted *adds)
 {
-    (void)a;
-    (void)command;
     assert_null(replicated);
     assert_null(memory);
-    *adds = fake.adds;
-    return fake.admission;
+    assert_int_equal(now_us, fake.now_ms * 1000);
+    adds->bytes = fake.adds;
+    bool is_over = fake.limits_tenant && command->tenant == fake.limited_tenant;
+    a->is_tenant_busy = is_over && fake.quota == HF_BUSY;
+    a->refusal = (struct quota_refusal){QUOTA_WAITERS, 7, 250};
+    return is_over ? fake.quota : fake.admission;
+}
+
+void admission_take(struct admission *a, const struct admitted *adds, uint64_t now_us)
+{
+    (void)a;
+    (void)adds;
+    assert_int_equal(now_us, fake.now_ms * 1000);
+    fake.tokens++;
+}
+
+void admission_propose(struct admission *a, const struct admitted *adds, struct admitted *sum)
+{
+    a->pending += adds->bytes;
+    sum->bytes += adds->bytes;
+}
+
+void admission_settle(struct admission *a, struct admitted *sum)
+{
+    a->pending -= sum->bytes;
+    sum->bytes = 0;
+}
+
+struct quota_tenant *quota_tenant_get(struct quota_book *book, uint32_t number)
+{
+    assert_null(book);
+    assert_int_equal(number, fake.limited_tenant);
+    return &fake.quota_tenant;
 }
 
 bool peers_view(const struct peers *p, uint64_t id, struct peer_view *out)

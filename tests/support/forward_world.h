@@ -46,6 +46,11 @@ struct forward_fake {
     uint32_t events;
     struct forward *forward;
     enum hf_error admission; /* what admission says */
+    bool limits_tenant;      /* ... but `quota` of this tenant */
+    uint32_t limited_tenant;
+    enum hf_error quota;
+    struct quota_tenant quota_tenant;
+    uint32_t tokens; /* taken of requests_per_second */
     uint64_t adds;
     bool no_majority;
     unsigned denies;               /* the right that every principal lacks; 0: none */

@@ -221,8 +221,8 @@ static struct admission full(const struct world *w)
 
 static enum hf_error admit(const struct world *w, struct admission *a, const struct command *c)
 {
-    uint64_t adds = 99;
-    return admission_check(a, w->core, NULL, c, &adds);
+    struct admitted adds;
+    return admission_check(a, w->core, NULL, c, 0, &adds);
 }
 
 static void each_command_that_adds_state_is_refused(void **state)
@@ -394,11 +394,11 @@ static void what_is_pending_counts_and_is_awaited(void **state)
 {
     struct world *w = *state;
     struct command c;
-    uint64_t adds = 0;
+    struct admitted adds;
     make_acquire(w, &c, "new");
     struct admission a = {.max = core_bytes(w->core) + admission_adds(&c)};
-    assert_int_equal(admission_check(&a, w->core, NULL, &c, &adds), HF_OK);
-    assert_true(adds == admission_adds(&c));
+    assert_int_equal(admission_check(&a, w->core, NULL, &c, 0, &adds), HF_OK);
+    assert_true(adds.bytes == admission_adds(&c));
     a.pending = 1;
     assert_int_equal(admit(w, &a, &c), HF_BUSY);
     a.pending = 0;
@@ -413,15 +413,15 @@ static void space_is_used_up_before_the_bytes_are_looked_at_again(void **state)
 {
     struct world *w = *state;
     struct command c;
-    uint64_t adds = 0;
+    struct admitted adds;
     make_acquire(w, &c, "new");
     uint64_t most = admission_adds(&c);
     struct admission a = {.max = core_bytes(w->core) + 10 * most};
     for (int i = 0; i < 10; i++) {
-        assert_int_equal(admission_check(&a, w->core, NULL, &c, &adds), HF_OK);
-        assert_true(adds == most);
+        assert_int_equal(admission_check(&a, w->core, NULL, &c, 0, &adds), HF_OK);
+        assert_true(adds.bytes == most);
         assert_true(a.space == (9 - (uint64_t)i) * most);
-        a.pending += adds;
+        a.pending += adds.bytes;
     }
     assert_int_equal(admit(w, &a, &c), HF_BUSY);
     a.pending = 0; /* nothing came of them */
@@ -433,13 +433,13 @@ static void both_tiers_count(void **state)
 {
     struct world *w = *state;
     struct command c;
-    uint64_t adds;
+    struct admitted adds;
     struct core *memory = core_new(
         &(struct core_options){.memory = memory_system(), .hash_key = 1, .version = CORE_VERSION});
     make_acquire(w, &c, "new");
     struct admission a = {.max = core_bytes(w->core) + admission_adds(&c)};
-    assert_int_equal(admission_check(&a, w->core, NULL, &c, &adds), HF_OK);
-    assert_int_equal(admission_check(&a, w->core, memory, &c, &adds), HF_STATE_FULL);
+    assert_int_equal(admission_check(&a, w->core, NULL, &c, 0, &adds), HF_OK);
+    assert_int_equal(admission_check(&a, w->core, memory, &c, 0, &adds), HF_STATE_FULL);
     assert_true(admission_bytes(w->core, memory) == core_bytes(w->core) + core_bytes(memory));
     core_free(memory);
 }

@@ -5,7 +5,7 @@
 
 enum { RETRY_MS = 20 };
 
-static struct cookie no_cookie = {COOKIE_NONE, false, 0};
+static struct cookie no_cookie = {.kind = COOKIE_NONE};
 
 void *forward_no_cookie(void)
 {
@@ -54,16 +54,18 @@ const char *forward_denial_reason(unsigned reason)
     return reason == 0 ? "no_principal" : right_name((enum right)(1u << (reason - 1)));
 }
 
-/* Without auth = on here, and in a state of an earlier version, clients have no principal. */
+bool forward_needs_principals(const struct forward *f)
+{
+    return f->options.auth && core_version(replica_core(f->replica)) >= FORWARD_OWN_VERSION;
+}
+
 enum hf_error forward_authorise(const struct forward *f, const struct command *command, bool is_own,
                                 unsigned *right)
 {
     struct denial denial;
     *right = 0;
     if (command->principal == 0) {
-        bool is_refused = f->options.auth && !is_own &&
-                          core_version(replica_core(f->replica)) >= FORWARD_OWN_VERSION;
-        return is_refused ? HF_UNAUTHENTICATED : HF_OK;
+        return !is_own && forward_needs_principals(f) ? HF_UNAUTHENTICATED : HF_OK;
     }
     enum hf_error error =
         authorise_command(core_policy(replica_core(f->replica)), command, &denial);
@@ -73,19 +75,19 @@ enum hf_error forward_authorise(const struct forward *f, const struct command *c
     return error;
 }
 
-/* ---- the limit of the state (S12.14) ---- */
+/* ---- limits of the state (S12.14) and of tenants (S15) ---- */
 
 enum hf_error forward_check_admission(struct forward *f, const struct command *command,
-                                      uint64_t *adds)
+                                      struct replica_time now, struct admitted *adds)
 {
     struct admission *a = f->options.admission;
-    *adds = 0;
+    *adds = (struct admitted){.bytes = 0};
     if (a == NULL) {
         return HF_OK;
     }
     const struct core *memory =
         f->options.memory_core != NULL ? f->options.memory_core(f->options.ctx) : NULL;
-    return admission_check(a, replica_core(f->replica), memory, command, adds);
+    return admission_check(a, replica_core(f->replica), memory, command, now.boot_us, adds);
 }
 
 /* A refusal is final, so only a confirmed leader returns it: another one may have applied an earlier
@@ -101,18 +103,30 @@ static enum hf_error confirm(const struct forward *f, struct replica_time now)
 }
 
 static enum hf_error admit(struct forward *f, const struct command *command,
-                           struct replica_time now, uint64_t *adds)
+                           struct replica_time now, struct admitted *adds)
 {
-    enum hf_error error = forward_check_admission(f, command, adds);
-    if (error != HF_STATE_FULL) {
+    enum hf_error error = forward_check_admission(f, command, now, adds);
+    if (error != HF_STATE_FULL && error != HF_QUOTA) {
         return error;
     }
     enum hf_error confirmed = confirm(f, now);
     if (confirmed != HF_OK) {
         return confirmed;
     }
-    f->options.admission->refused++;
-    return HF_STATE_FULL;
+    if (error == HF_QUOTA) {
+        quota_tenant_get(f->options.admission->quotas, command->tenant)
+            ->refused[f->options.admission->refusal.quota]++;
+    } else {
+        f->options.admission->refused++;
+    }
+    return error;
+}
+
+static void take(struct forward *f, const struct admitted *adds, struct replica_time now)
+{
+    if (f->options.admission != NULL) {
+        admission_take(f->options.admission, adds, now.boot_us);
+    }
 }
 
 /* Answers the call, which is not sent to another leader. */
@@ -120,18 +134,25 @@ static enum hf_error refuse_here(struct forward *f, const struct command *comman
                                  struct cookie *cookie, enum hf_error error)
 {
     struct result refused = {.type = command->type, .error = error};
+    if (error == HF_QUOTA) {
+        const struct quota_refusal *refusal = &f->options.admission->refusal;
+        refused.count = refusal->quota;
+        refused.highest = refusal->limit;
+        refused.ttl_ms = refusal->retry_ms;
+    }
     forward_on_result(f, cookie, REPLICA_DONE, &refused);
     return HF_OK;
 }
 
 enum hf_error forward_propose(struct forward *f, const struct command *command,
-                              struct cookie *cookie, struct replica_time now, uint64_t adds)
+                              struct cookie *cookie, struct replica_time now,
+                              const struct admitted *adds)
 {
     enum hf_error error =
         f->read_only ? HF_UNAVAILABLE : replica_submit(f->replica, command, cookie, now);
-    if (error == HF_OK && adds > 0) {
-        cookie->adds += adds;
-        f->options.admission->pending += adds;
+    if (error == HF_OK && f->options.admission != NULL) {
+        admission_propose(f->options.admission, adds, &cookie->adds);
+        take(f, adds, now);
     }
     if (error == HF_OK && f->options.tier != NULL && memory_tier_is_counted(command)) {
         hf_assert(cookie->proposal == 0); /* a leader submits a call once */
@@ -161,19 +182,23 @@ enum hf_error forward_take(struct forward *f, const struct forward_taken *taken,
         f->denied[reason_of(right)] += error == HF_OK;
         return error;
     }
-    uint64_t adds;
+    struct admitted adds;
     error = admit(f, command, now, &adds);
-    if (error == HF_STATE_FULL) {
+    if (error == HF_STATE_FULL || error == HF_QUOTA) {
         return refuse_here(f, command, cookie, error);
     }
     if (error != HF_OK) {
         return error;
     }
     enum tier_taken offered = offer(f, taken->tier, command, cookie, now);
-    if (offered != TIER_PROPOSE) {
-        return offered == TIER_TAKEN ? HF_OK : HF_BUSY;
+    if (offered == TIER_TAKEN) {
+        take(f, &adds, now);
+        return HF_OK;
     }
-    error = forward_propose(f, command, cookie, now, adds);
+    if (offered != TIER_PROPOSE) {
+        return HF_BUSY;
+    }
+    error = forward_propose(f, command, cookie, now, &adds);
     return error == HF_NOT_UPGRADED ? refuse_here(f, command, cookie, error) : error;
 }
 
@@ -236,7 +261,8 @@ static bool try_there(struct forward *f, struct call *call, uint64_t leader)
         refuse_not_upgraded(f, call, type);
         return true;
     }
-    bool says_own = call->is_own && forward_supports(f, leader, FORWARD_OWN_VERSION);
+    bool is_own = call->kind == FORWARD_CHANGE ? f->options.auth : call->is_own;
+    bool says_own = is_own && forward_supports(f, leader, FORWARD_OWN_VERSION);
     uint8_t sent = (uint8_t)(kind | (says_own ? FORWARD_OWN : 0));
     call_give_number(f, call);
     if (!peers_request(f->peers, leader, call->number, sent, bytes)) {
@@ -248,9 +274,18 @@ static bool try_there(struct forward *f, struct call *call, uint64_t leader)
     return true;
 }
 
+/* The call that was tried last waits for others of its tenant (S15). */
+static bool is_held_by_quota(const struct forward *f)
+{
+    return f->options.admission != NULL && f->options.admission->is_tenant_busy;
+}
+
 static bool try_once(struct forward *f, struct call *call, const struct replica_status *status,
                      struct replica_time now)
 {
+    if (f->options.admission != NULL) {
+        f->options.admission->is_tenant_busy = false;
+    }
     if (f->held && !call->is_first) {
         return false;
     }
@@ -272,7 +307,8 @@ static bool send_in_order(struct forward *f, const struct replica_status *status
         /* A call for one tier does not block the other. A change of members that waits for the next
          * leader blocks nothing. */
         if (!try_once(f, call, status, now) && !f->held && !f->read_only &&
-            call->tier == TIER_CORRECTNESS && call->kind != FORWARD_CHANGE) {
+            call->tier == TIER_CORRECTNESS && call->kind != FORWARD_CHANGE &&
+            !is_held_by_quota(f)) {
             return false;
         }
         call = next;
@@ -293,9 +329,13 @@ static void send_waiting(struct forward *f)
     }
     turns_begin(f, status.is_leader);
     for (struct call *call = turns_next(f); call != NULL; call = turns_next(f)) {
-        if (!try_once(f, call, &status, now)) {
+        if (try_once(f, call, &status, now)) {
+            continue;
+        }
+        if (!is_held_by_quota(f)) {
             return;
         }
+        turns_hold(f, call->tenant);
     }
     f->saturated = f->turn != NULL; /* the rest waits for answers to sent calls */
 }
@@ -327,9 +367,8 @@ void forward_on_result(struct forward *f, void *cookie, enum replica_outcome out
         memory_tier_on_settled(f->options.tier, head->proposal);
         head->proposal = 0;
     }
-    if (head->adds > 0) {
-        f->options.admission->pending -= head->adds;
-        head->adds = 0;
+    if (head->adds.bytes > 0 || head->adds.quota.is_counted) {
+        admission_settle(f->options.admission, &head->adds);
     }
     if (head->kind == COOKIE_RELAY) {
         relay_on_result(f, cookie, outcome, result);

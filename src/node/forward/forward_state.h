@@ -17,7 +17,8 @@ enum forward_kind {
     FORWARD_MEMORY = 4,   /* for the tier EFFICIENCY */
     FORWARD_INTEREST = 5, /* subscribes to events of that tier; no answer */
     FORWARD_LOOK = 6,     /* a barrier, and a page of that tier (service/request/memory_page.h) */
-    /* Added to the kind of a command: it is the node's, not a client's. Only programs that support
+    /* Added to the kind of a command: it is the node's, not a client's; of a change of members: the
+     * node, with auth = on, has authorised its client. Only programs that support
      * FORWARD_OWN_VERSION read it. */
     FORWARD_OWN = 0x40,
 };
@@ -36,8 +37,8 @@ enum forward_status {
 enum cookie_kind { COOKIE_NONE, COOKIE_CALL, COOKIE_RELAY };
 struct cookie {
     enum cookie_kind kind;
-    uint64_t proposal; /* number in the tier EFFICIENCY (S10.2); 0: none */
-    uint64_t adds;     /* bytes pending for it in admission (S12.14) */
+    uint64_t proposal;    /* number in the tier EFFICIENCY (S10.2); 0: none */
+    struct admitted adds; /* in flight for it (S12.14, S15) */
 };
 
 enum {
@@ -111,6 +112,8 @@ struct turn_tenant {
     uint32_t taken; /* sent in its current turn */
     uint32_t turn;  /* the source whose turn it is; 0: none waits */
     uint32_t count; /* of `sources` */
+    bool is_held;   /* a quota needs the outcome of its calls in flight (S15) */
+    struct turn_tenant *held_next;
     struct source *sources;
     struct turn_tenant *next; /* in the ring of tenants with waiting calls; NULL: not in it */
     struct turn_tenant *prev;
@@ -154,9 +157,10 @@ struct forward {
     uint32_t free_count;
     uint64_t generation;
     struct relay *relays;
-    bool held;      /* the first call is not done yet */
-    bool read_only; /* disk full */
-    bool alone;     /* and there is no other node */
+    struct turn_tenant *held_tenants; /* by turns_hold */
+    bool held;                        /* the first call is not done yet */
+    bool read_only;                   /* disk full */
+    bool alone;                       /* and there is no other node */
     bool paused;
     bool changed; /* a call that could not be sent before may be now */
     bool reading;
@@ -190,16 +194,20 @@ struct forward_taken {
  * HF_BUSY: try later. HF_UNAVAILABLE: this node cannot take it. */
 enum hf_error forward_take(struct forward *f, const struct forward_taken *taken,
                            struct cookie *cookie, struct replica_time now);
+/* Whether commands and changes need somebody who is responsible: auth = on, and the state knows
+ * principals. */
+bool forward_needs_principals(const struct forward *f);
 /* HF_OK, or why this leader refuses it: HF_DENIED, HF_UNAUTHENTICATED (decision 29). `right`: the
  * missing one; 0: none. */
 enum hf_error forward_authorise(const struct forward *f, const struct command *command, bool is_own,
                                 unsigned *right);
-/* As admission_check; HF_OK without a limit of the state. */
+/* As admission_check; HF_OK without limits. */
 enum hf_error forward_check_admission(struct forward *f, const struct command *command,
-                                      uint64_t *adds);
+                                      struct replica_time now, struct admitted *adds);
 /* Submits an admitted command. Errors are those of replica_submit. */
 enum hf_error forward_propose(struct forward *f, const struct command *command,
-                              struct cookie *cookie, struct replica_time now, uint64_t adds);
+                              struct cookie *cookie, struct replica_time now,
+                              const struct admitted *adds);
 
 /* forward_fit.c: whether the program of that node supports this version of the state. */
 bool forward_supports(const struct forward *f, uint64_t node, uint32_t version);
@@ -224,6 +232,8 @@ void turns_leave(struct forward *f, struct call *call, enum call_state state);
 bool turns_may_send_now(struct forward *f, const struct call *call);
 /* NULL: none may be sent. */
 struct call *turns_next(struct forward *f);
+/* No call of this tenant is next until turns_begin. */
+void turns_hold(struct forward *f, struct turn_tenant *t);
 
 /* forward_calls.c */
 /* In no state yet: call_keep and call_enter must follow. */

@@ -58,14 +58,14 @@ static bool submit_now(struct forward *f, struct call *call, const struct comman
     bool is_for_log = f->options.tier != NULL
                           ? memory_tier_is_for_log(f->options.tier, call->tier, command)
                           : call->tier == TIER_CORRECTNESS;
-    uint64_t adds;
+    struct admitted adds;
     unsigned right;
-    if (!is_for_log || forward_authorise(f, command, call->is_own, &right) != HF_OK ||
-        forward_check_admission(f, command, &adds) != HF_OK) {
+    if (!is_for_log || forward_authorise(f, command, call->is_own, &right) != HF_OK) {
         return false;
     }
     struct replica_time now = f->options.now(f->options.ctx);
-    if (forward_propose(f, command, &call->cookie, now, adds) != HF_OK) {
+    if (forward_check_admission(f, command, now, &adds) != HF_OK ||
+        forward_propose(f, command, &call->cookie, now, &adds) != HF_OK) {
         return false;
     }
     call->here++;

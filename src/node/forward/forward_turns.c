@@ -57,7 +57,7 @@ static void drop_one_unused(struct forward *f)
 {
     for (uint32_t i = 0; i < FORWARD_BUCKETS; i++) {
         for (struct turn_tenant **at = &f->tenants[i]; *at != NULL; at = &(*at)->bucket_next) {
-            if ((*at)->calls == 0) {
+            if ((*at)->calls == 0 && !(*at)->is_held) {
                 tenant_drop(f, at);
                 return;
             }
@@ -141,6 +141,20 @@ void turns_begin(struct forward *f, bool leads)
     bool is_alone = leads && forward_now_ms(f) >= f->shared_ms;
     f->window = is_alone ? FORWARD_ALONE : FORWARD_WINDOW;
     set_tenant_window(f);
+    while (f->held_tenants != NULL) {
+        struct turn_tenant *t = f->held_tenants;
+        f->held_tenants = t->held_next;
+        t->is_held = false;
+        t->held_next = NULL;
+    }
+}
+
+void turns_hold(struct forward *f, struct turn_tenant *t)
+{
+    hf_assert(!t->is_held);
+    t->is_held = true;
+    t->held_next = f->held_tenants;
+    f->held_tenants = t;
 }
 
 /* A source that begins to wait has its turn last. Calls sent before count as part of that turn
@@ -300,17 +314,14 @@ static struct call *next_of_tenant(struct turn_tenant *t, uint32_t window)
     return s->first;
 }
 
-struct call *turns_next(struct forward *f)
+/* The next call of a tenant whose turn is not over; those of the others are over afterwards. */
+static struct call *next_in_turn(struct forward *f)
 {
-    if (f->turn == NULL || f->sent >= FORWARD_NODE_WINDOW) {
-        return NULL;
-    }
     struct turn_tenant *begun = f->turn;
-    struct call *call = NULL;
     do {
         struct turn_tenant *t = f->turn;
-        bool may = t->taken < FORWARD_TURN && t->sent < f->tenant_window;
-        call = may ? next_of_tenant(t, f->window) : NULL;
+        bool may = t->taken < FORWARD_TURN && t->sent < f->tenant_window && !t->is_held;
+        struct call *call = may ? next_of_tenant(t, f->window) : NULL;
         if (call != NULL) {
             t->taken++;
             return call;
@@ -318,10 +329,14 @@ struct call *turns_next(struct forward *f)
         t->taken = 0;
         f->turn = t->next;
     } while (f->turn != begun);
-    /* No other tenant may send. */
-    if (begun->sent < f->tenant_window) {
-        call = next_of_tenant(begun, f->window);
-        begun->taken = 1;
+    return NULL;
+}
+
+struct call *turns_next(struct forward *f)
+{
+    if (f->turn == NULL || f->sent >= FORWARD_NODE_WINDOW) {
+        return NULL;
     }
-    return call;
+    struct call *call = next_in_turn(f);
+    return call != NULL ? call : next_in_turn(f); /* all turns begin again */
 }

@@ -42,6 +42,14 @@ static void refuse_or_wait(struct api_request *x, enum auth_verdict verdict,
     api_request_fault(x, fault);
 }
 
+/* What this node counts as a request of the tenant; the leader counts commands (S15). */
+static bool is_read(const struct api_request *x)
+{
+    return x->need == NEED_READ || x->need == NEED_ROWS ||
+           (x->transport->is_json && (x->need == NEED_OWNER || x->need == NEED_CALLER) &&
+            x->method == HTTP_GET);
+}
+
 bool auth_admit(struct api_request *x, enum need need)
 {
     struct service *s = x->service;
@@ -67,6 +75,11 @@ bool auth_admit(struct api_request *x, enum need need)
     }
     if (verdict != AUTH_PASSED) {
         refuse_or_wait(x, verdict, &fault);
+        return false;
+    }
+    struct quota_refusal refusal;
+    if (is_read(x) && !auth_takes_read(s, x->caller.id.tenant, &refusal)) {
+        api_request_fail_quota(x, &refusal);
         return false;
     }
     x->is_operator = need == NEED_CLUSTER_ADMIN || need == NEED_OPERATE || need == NEED_AUDIT;

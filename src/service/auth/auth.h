@@ -13,6 +13,7 @@
 
 #include "base/peer_identity.h"
 #include "core/policy.h"
+#include "replica/quota.h"
 #include "service/auth/caller.h"
 #include "service/auth/need.h"
 #include "service/list.h"
@@ -118,6 +119,19 @@ void auth_denial_of(const struct policy *p, const struct command *c, char out[AU
 /* Why the caller's credentials are not valid any more; NULL: they are. */
 const char *auth_why_over(const struct service *s, const struct auth_conn *conn,
                           const struct caller *caller);
+
+/* ---- quotas: quota.c (S15) ---- */
+
+/* Why a command was refused; `out` names the quota, the caller's tenant and what to do. */
+void auth_quota_text(const struct policy *p, uint32_t tenant, const struct quota_refusal *refusal,
+                     char out[AUTH_TEXT]);
+/* Of a result with HF_QUOTA, also of another node. */
+struct quota_refusal auth_refusal_of(const struct result *result);
+/* A read of this tenant begins at this node. False: it has no token of requests_per_second here. */
+bool auth_takes_read(struct service *s, uint32_t tenant, struct quota_refusal *refusal);
+/* A watch of this tenant begins at this node, or ends (auth_watch_ended). False: it has too many. */
+bool auth_takes_watch(struct service *s, uint32_t tenant, struct quota_refusal *refusal);
+void auth_watch_ended(struct service *s, uint32_t tenant);
 
 /* ---- the node: wait.c, review.c ---- */
 

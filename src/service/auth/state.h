@@ -14,6 +14,7 @@ enum {
     AUTH_DELAY_DOUBLINGS = 6, /* at most 6.4 s */
     AUTH_FORGET_MS = 60000,   /* after the last failure */
     AUTH_ADDRESSES = 4096,    /* slots; the last address of a slot counts */
+    AUTH_PRUNE_MS = 10000,    /* between two prunings of the quotas' entries */
     AUTH_REVIEW_MS = 1000,    /* the longest time between two looks at the wall clock */
     AUTH_DENIALS_MAX = 1024,  /* principals with denied calls that are not noted yet */
 };
@@ -35,10 +36,12 @@ struct auth_state {
     uint64_t barrier_ms;             /* boot time of the last one */
     uint64_t hash_key;
     struct auth_address addresses[AUTH_ADDRESSES];
-    uint64_t served_ms;  /* boot time: when a leader was known last */
-    uint64_t reviewed;   /* version of the policy that was reviewed */
-    uint64_t expires_ms; /* wall clock: the earliest expiry of a caller; UINT64_MAX: none */
-    struct list denials; /* denied.c */
+    uint64_t served_ms;        /* boot time: when a leader was known last */
+    uint64_t reviewed;         /* version of the policy that was reviewed */
+    uint64_t expires_ms;       /* wall clock: the earliest expiry of a caller; UINT64_MAX: none */
+    struct quota_book *quotas; /* of this node's reads and watches; quota.c */
+    uint64_t quotas_ms;        /* boot time of the next pruning */
+    struct list denials;       /* denied.c */
     uint32_t denial_count;
     uint64_t denied_due_ms; /* boot time: of the first of them; UINT64_MAX: none */
 };

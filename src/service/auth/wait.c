@@ -18,6 +18,7 @@ void auth_open(struct service *s)
     a->served_ms = service_boot_ms(s);
     a->reviewed = policy_version(service_policy(s));
     a->expires_ms = UINT64_MAX;
+    a->quotas = quota_book_new(s->memory);
     list_init(&a->denials);
     a->denied_due_ms = UINT64_MAX;
     s->auth = a;
@@ -27,6 +28,7 @@ void auth_close(struct service *s)
 {
     if (s->auth != NULL) {
         auth_denied_close(s);
+        quota_book_free(s->auth->quotas);
         memory_free(s->memory, s->auth, sizeof(*s->auth));
         s->auth = NULL;
     }
@@ -212,6 +214,10 @@ void auth_run(struct service *s)
     run_waits(s, now_ms);
     auth_review(s);
     auth_denied_run(s, now_ms);
+    if (now_ms >= s->auth->quotas_ms) {
+        quota_book_prune(s->auth->quotas, service_policy(s));
+        s->auth->quotas_ms = now_ms + AUTH_PRUNE_MS;
+    }
 }
 
 uint64_t auth_next_ms(const struct service *s)

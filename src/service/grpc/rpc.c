@@ -1,11 +1,12 @@
 /* From bytes to handler and from answer to bytes, see rpc.h. */
 #include "service/grpc/rpc.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "service/http/host.h"
 
-enum { MESSAGE_TEXT = 1024, STATUS_TEXT = 4 };
+enum { MESSAGE_TEXT = 1024, STATUS_TEXT = 4, NUMBER_TEXT = 24 };
 
 #define TEXT(text)                                \
     {                                             \
@@ -17,6 +18,7 @@ struct rpc_headers {
     size_t count;
     char status[STATUS_TEXT];
     char message[MESSAGE_TEXT];
+    char retry_ms[NUMBER_TEXT];
 };
 
 static void add(struct rpc_headers *heads, const char *name, struct slice value)
@@ -52,6 +54,11 @@ static void add_error(struct rpc_headers *heads, struct api_request *x, enum hf_
     add(heads, "holdfast-error-code", slice_of(hf_error_code(error)));
     if (error == HF_OUTCOME_UNKNOWN) {
         add(heads, "holdfast-request-id", slice_of(x->request_id));
+    }
+    if (error == HF_QUOTA) {
+        (void)snprintf(heads->retry_ms, sizeof(heads->retry_ms), "%" PRIu64, x->refusal.retry_ms);
+        add(heads, "holdfast-quota", slice_of(quota_name(x->refusal.quota)));
+        add(heads, "grpc-retry-pushback-ms", slice_of(heads->retry_ms));
     }
     if (error == HF_GRPC_ENCODING) {
         add(heads, "grpc-accept-encoding", slice_of("identity"));

@@ -52,6 +52,7 @@ void api_policy_put(struct api_request *x);
 void api_explain(struct api_request *x);
 void api_whoami(struct api_request *x);
 /* auth/token_api.c */
+void api_tenants(struct api_request *x);
 void api_tokens(struct api_request *x);
 void api_token_create(struct api_request *x);
 void api_token_revoke(struct api_request *x);

@@ -69,6 +69,7 @@ static const struct route routes[] = {
      policy_parameters},
     {HTTP_GET, ROUTE_EXACT, AUTH "explain", NULL, api_explain, NEED_TENANT_ADMIN,
      explain_parameters},
+    {HTTP_GET, ROUTE_EXACT, AUTH "tenants", NULL, api_tenants, NEED_CALLER, NULL},
     {HTTP_GET, ROUTE_EXACT, AUTH "whoami", NULL, api_whoami, NEED_CALLER, NULL},
     {HTTP_GET, ROUTE_EXACT, AUTH "tokens", NULL, api_tokens, NEED_TENANT_ADMIN, token_parameters},
     {HTTP_POST, ROUTE_EXACT, AUTH "tokens", NULL, api_token_create, NEED_TENANT_ADMIN, NULL},

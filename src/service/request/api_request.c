@@ -52,6 +52,14 @@ void api_request_close(struct api_request *x)
     buffer_close(&x->kept);
 }
 
+static uint32_t retry_after_s(const struct api_request *x, enum hf_error error)
+{
+    if (error == HF_QUOTA) {
+        return (uint32_t)((x->refusal.retry_ms + 999) / 1000);
+    }
+    return hf_error_http_status(error) == 503 ? RETRY_AFTER_S : 0;
+}
+
 static void give(struct api_request *x, int status, struct pending_request *pending,
                  enum hf_error error, const char *message)
 {
@@ -71,7 +79,7 @@ static void give(struct api_request *x, int status, struct pending_request *pend
         .status = status,
         .content_type = "application/json",
         .body = buffer_bytes(&s->scratch),
-        .retry_after_s = hf_error_http_status(error) == 503 ? RETRY_AFTER_S : 0,
+        .retry_after_s = retry_after_s(x, error),
         .error = error,
         .message = message,
         .pending = pending,
@@ -106,17 +114,20 @@ static void give_error(struct api_request *x, struct pending_request *pending, e
         give(x, hf_error_http_status(error), pending, error, message);
         return;
     }
+    json_write_open(&w, '{');
+    json_put_open(&w, "error", '{');
+    json_put_text(&w, "code", hf_error_code(error));
+    json_put_text(&w, "message", message);
     if (error == HF_OUTCOME_UNKNOWN && x->request_id[0] != '\0') {
-        json_write_open(&w, '{');
-        json_put_open(&w, "error", '{');
-        json_put_text(&w, "code", hf_error_code(error));
-        json_put_text(&w, "message", message);
         json_put_text(&w, "request_id", x->request_id);
-        json_write_close(&w);
-        json_write_close(&w);
-    } else {
-        json_write_error(&w, error, message);
     }
+    if (error == HF_QUOTA) {
+        json_put_text(&w, "quota", quota_name(x->refusal.quota));
+        json_put_u64(&w, "limit", x->refusal.limit);
+        json_put_u64(&w, "retry_after_ms", x->refusal.retry_ms);
+    }
+    json_write_close(&w);
+    json_write_close(&w);
     give(x, hf_error_http_status(error), pending, error, message);
 }
 
@@ -128,6 +139,20 @@ void api_request_fail(struct api_request *x, enum hf_error error, const char *me
 void api_request_fault(struct api_request *x, const struct fault *fault)
 {
     give_error(x, NULL, fault->code, fault->text);
+}
+
+static void give_quota(struct api_request *x, struct pending_request *pending,
+                       const struct quota_refusal *refusal)
+{
+    char text[AUTH_TEXT];
+    x->refusal = *refusal;
+    auth_quota_text(service_policy(x->service), x->caller.id.tenant, refusal, text);
+    give_error(x, pending, HF_QUOTA, text);
+}
+
+void api_request_fail_quota(struct api_request *x, const struct quota_refusal *refusal)
+{
+    give_quota(x, NULL, refusal);
 }
 
 static void give_result(struct api_request *x, struct pending_request *pending, int status,
@@ -178,7 +203,10 @@ void api_request_answered(void *owner, enum hf_error error, const struct result 
     if (error == HF_OK && result != NULL) {
         error = result->error;
     }
-    if (error != HF_OK) {
+    if (error == HF_QUOTA) {
+        struct quota_refusal refusal = auth_refusal_of(result);
+        give_quota(x, pending, &refusal);
+    } else if (error != HF_OK) {
         give_error(x, pending, error,
                    error == HF_WRONG_TIER ? wrong_tier_text(x)
                    : error == HF_DENIED   ? x->denial

@@ -82,8 +82,9 @@ struct api_request {
     enum need need;         /* of the route or method */
     struct auth_conn *auth; /* of the connection */
     struct auth_wait wait;
-    char *denial;     /* AUTH_TEXT bytes: the local policy denies the command; NULL: it does not */
-    bool is_operator; /* sees tokens and ids of others (S4.4), forces locks open */
+    char *denial; /* AUTH_TEXT bytes: the local policy denies the command; NULL: it does not */
+    struct quota_refusal refusal; /* of the answer HF_QUOTA */
+    bool is_operator;             /* sees tokens and ids of others (S4.4), forces locks open */
 
     /* Valid until api_request_begin returns. */
     enum http_method method;
@@ -148,6 +149,7 @@ void api_request_read(struct api_request *x, render_fn render);
 void api_request_look(struct api_request *x, enum memory_page_kind kind, render_fn render);
 void api_request_fail(struct api_request *x, enum hf_error error, const char *message);
 void api_request_fault(struct api_request *x, const struct fault *fault);
+void api_request_fail_quota(struct api_request *x, const struct quota_refusal *refusal);
 void api_request_answer_json(struct api_request *x, int status, render_fn render);
 void api_request_answer_text(struct api_request *x, int status, const char *content_type,
                              struct slice body);

@@ -41,6 +41,9 @@ static void leave_streams(struct api_request *x)
     }
     list_remove(&x->watcher.link);
     x->service->stream_count--;
+    if (x->watcher.kind != WATCH_SESSION) {
+        auth_watch_ended(x->service, x->caller.id.tenant);
+    }
     if (x->watcher.stream != 0) {
         pending_stream_down(x->service, x->caller.id, x->watcher.session, x->watcher.stream);
     }
@@ -350,6 +353,11 @@ static void on_barrier(void *owner, enum hf_error error, const struct result *re
     }
     x->pending = NULL;
     (void)pending_settle(pending);
+    struct quota_refusal refusal;
+    if (watcher->kind != WATCH_SESSION && !auth_takes_watch(s, x->caller.id.tenant, &refusal)) {
+        api_request_fail_quota(x, &refusal);
+        return;
+    }
     if (!is_known) {
         bool is_wanted = watcher->is_listing || is_resumed;
         begin_listing(x);

@@ -13,6 +13,7 @@ struct resp_acquire {
     uint64_t token;
     char *denial; /* AUTH_TEXT bytes, see resp_keep_denial; NULL: none */
     enum hf_error error;
+    struct quota_refusal refusal; /* of HF_QUOTA */
 };
 
 /* False where this node cannot read the keys: a client could acquire but not release. */
@@ -45,7 +46,9 @@ static void write_answer(struct resp_acquire *a)
     if (a->error == HF_DENIED) {
         auth_denied(conn->service, conn->caller.id, a->denial);
     }
-    if (a->error == HF_DENIED && a->denial != NULL) {
+    if (a->error == HF_QUOTA) {
+        resp_conn_fail_quota(conn, &a->refusal);
+    } else if (a->error == HF_DENIED && a->denial != NULL) {
         resp_conn_error(conn, "NOPERM", "%s", a->denial);
     } else if (a->error != HF_OK) {
         resp_conn_fail(conn, a->error);
@@ -84,6 +87,9 @@ static void on_answer(void *owner, enum hf_error error, const struct result *res
     struct resp_acquire *a = owner;
     a->is_answered = true;
     a->error = error != HF_OK ? error : result->error;
+    if (a->error == HF_QUOTA) {
+        a->refusal = auth_refusal_of(result);
+    }
     a->is_granted =
         a->error == HF_OK && result->outcome == OUTCOME_GRANTED && result->ended == ENDED_NOT;
     a->token = a->is_granted ? result->token : 0;

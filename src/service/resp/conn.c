@@ -310,6 +310,16 @@ static void begin_reading(struct resp_conn *conn)
     conn->awaited = pending_barrier(conn->service, on_barrier, conn);
 }
 
+static void read_now(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    struct quota_refusal refusal;
+    if (auth_takes_read(conn->service, conn->caller.id.tenant, &refusal)) {
+        resp_read(conn, args, count);
+    } else {
+        resp_conn_fail_quota(conn, &refusal);
+    }
+}
+
 /* Begins the request in shared.args. True: answered or submitted; its bytes are no longer
  * needed. */
 static bool begin(struct resp_conn *conn)
@@ -344,7 +354,7 @@ static bool begin(struct resp_conn *conn)
     case RESP_READ:
         /* The leader's memory always has the newest state. */
         if (conn->taken <= conn->fresh || conn->service->options.resp_tier == TIER_EFFICIENCY) {
-            resp_read(conn, args, count);
+            read_now(conn, args, count);
             return true;
         }
         begin_reading(conn);

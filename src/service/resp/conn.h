@@ -212,6 +212,9 @@ void resp_keep_denial(struct resp_conn *conn, const struct command *command);
 const char *resp_error_code(enum hf_error error);
 void resp_conn_fail(struct resp_conn *conn, enum hf_error error);
 void resp_put_error(struct resp_writer *w, enum hf_error error);
+void resp_conn_fail_quota(struct resp_conn *conn, const struct quota_refusal *refusal);
+void resp_put_quota(struct resp_writer *w, const struct resp_conn *conn,
+                    const struct quota_refusal *refusal);
 
 /* acquire.c */
 struct resp_set {

@@ -53,6 +53,21 @@ void resp_put_error(struct resp_writer *w, enum hf_error error)
     }
 }
 
+void resp_put_quota(struct resp_writer *w, const struct resp_conn *conn,
+                    const struct quota_refusal *refusal)
+{
+    char text[AUTH_TEXT];
+    auth_quota_text(service_policy(conn->service), conn->caller.id.tenant, refusal, text);
+    resp_error(w, "OOM", "%s", text);
+}
+
+void resp_conn_fail_quota(struct resp_conn *conn, const struct quota_refusal *refusal)
+{
+    struct resp_writer w = resp_conn_writer(conn);
+    resp_put_quota(&w, conn, refusal);
+    resp_shared(conn)->errors++;
+}
+
 void resp_conn_fail(struct resp_conn *conn, enum hf_error error)
 {
     struct resp_writer w = resp_conn_writer(conn);

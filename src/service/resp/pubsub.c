@@ -14,6 +14,7 @@ struct subscription {
     ref self;
     struct resp_conn *conn;
     uint32_t hash;
+    uint32_t tenant; /* whose quota of watchers counts it */
     uint32_t len;
     uint8_t text[];
 };
@@ -67,6 +68,7 @@ static void add(struct resp_conn *conn, struct slice text, bool is_pattern)
     struct subscription *sub = pool_alloc(&shared->pool, sizeof(*sub) + text.len, &self);
     sub->self = self;
     sub->conn = conn;
+    sub->tenant = conn->caller.id.tenant;
     sub->len = (uint32_t)text.len;
     memcpy(sub->text, text.data, text.len);
     sub->hash = hash_of(shared, text);
@@ -87,6 +89,7 @@ static void drop(struct subscription *sub, bool is_pattern)
 {
     struct resp_conn *conn = sub->conn;
     struct resp_shared *shared = resp_shared(conn);
+    auth_watch_ended(conn->service, sub->tenant);
     list_remove(&sub->by_conn);
     if (is_pattern) {
         list_remove(&sub->by_pattern);
@@ -145,6 +148,11 @@ static void subscribe(struct resp_conn *conn, const struct slice *args, uint32_t
             if (is_pattern && resp_shared(conn)->pattern_count == LIMIT_RESP_PATTERNS) {
                 resp_conn_error(conn, "ERR", "this node has reached its limit of %d patterns",
                                 LIMIT_RESP_PATTERNS);
+                return;
+            }
+            struct quota_refusal refusal;
+            if (!auth_takes_watch(conn->service, conn->caller.id.tenant, &refusal)) {
+                resp_conn_fail_quota(conn, &refusal);
                 return;
             }
             add(conn, args[i], is_pattern);

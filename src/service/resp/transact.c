@@ -126,6 +126,14 @@ static void answer_error(struct resp_conn *conn, enum hf_error error)
     answer(conn);
 }
 
+static void answer_quota(struct resp_conn *conn, const struct quota_refusal *refusal)
+{
+    struct resp_writer w = {&conn->reply, conn->protocol};
+    buffer_truncate(&conn->reply, 0);
+    resp_put_quota(&w, conn, refusal);
+    answer(conn);
+}
+
 static void answer_try_again(struct resp_conn *conn)
 {
     struct resp_writer w = {&conn->reply, conn->protocol};
@@ -165,6 +173,11 @@ static void on_done(void *owner, enum hf_error error, const struct result *resul
     conn->awaited = NULL;
     if (error != HF_OK || result->error != HF_OK) {
         forget_submitted(resp_shared(conn));
+    }
+    if (error == HF_OK && result->error == HF_QUOTA) {
+        struct quota_refusal refusal = auth_refusal_of(result);
+        answer_quota(conn, &refusal);
+    } else if (error != HF_OK || result->error != HF_OK) {
         answer_error(conn, error != HF_OK ? error : result->error);
     } else if (result->outcome == OUTCOME_DONE) {
         answer(conn);
@@ -222,7 +235,12 @@ static void run(struct resp_conn *conn)
         return;
     }
     if (keyspace_is_idle(k)) {
-        answer(conn);
+        struct quota_refusal refusal;
+        if (auth_takes_read(s, conn->caller.id.tenant, &refusal)) {
+            answer(conn);
+        } else {
+            answer_quota(conn, &refusal);
+        }
         return;
     }
     enum hf_error error = keyspace_build(k, &command);
