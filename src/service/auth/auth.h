@@ -46,7 +46,7 @@ void auth_conn_set_peer(struct service *s, struct auth_conn *conn,
 void auth_conn_close(struct service *s, struct auth_conn *conn);
 
 /* What a request presents; empty slices: nothing. */
-struct credentials {
+struct auth_credentials {
     struct slice token;
     struct slice user;   /* TENANT/NAME that the token must belong to */
     struct slice tenant; /* the chosen tenant, else the home tenant */
@@ -60,7 +60,7 @@ enum auth_verdict {
 };
 
 enum auth_verdict auth_identify(struct service *s, struct auth_conn *conn,
-                                const struct credentials *presented, struct caller *out,
+                                const struct auth_credentials *presented, struct caller *out,
                                 struct fault *fault);
 /* The principal's home, or it has a right there. Others look as if they did not exist. */
 bool auth_knows_tenant(const struct policy *p, uint32_t principal, uint32_t tenant);

@@ -181,7 +181,7 @@ static bool is_user(const struct policy *p, uint32_t principal, struct slice use
 }
 
 enum auth_verdict auth_identify(struct service *s, struct auth_conn *conn,
-                                const struct credentials *presented, struct caller *out,
+                                const struct auth_credentials *presented, struct caller *out,
                                 struct fault *fault)
 {
     enum auth_verdict verdict;
