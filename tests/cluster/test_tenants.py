@@ -220,9 +220,11 @@ def test_deadlock_cycles(node):
         return acquire(node, f"{tenant}/admin", name, client, session_id=sessions[client], wait_timeout_ms=30000,
                        detect_deadlock=True)
 
-    threading.Thread(target=lambda: wait("blue", "carol-1", "app/2"), daemon=True).start()
+    waiting = [threading.Thread(target=wait, args=("blue", "carol-1", "app/2")),
+               threading.Thread(target=wait, args=("red", "c", "app/2"))]
+    waiting[0].start()
     wait_until(lambda: call(node, "blue/admin", "GET", LOCK.format("app/2")).json["queue_length"] == 1, "blue waits")
-    threading.Thread(target=lambda: wait("red", "c", "app/2"), daemon=True).start()
+    waiting[1].start()
     wait_until(lambda: call(node, "red/admin", "GET", LOCK.format("app/2")).json["queue_length"] == 1, "red waits")
     closed = wait("red", "d", "app/1")
     assert not closed["acquired"] and closed["reason"] == "deadlock"
@@ -231,6 +233,8 @@ def test_deadlock_cycles(node):
     for client in ("c", "carol-1"):
         tenant = "red" if client == "c" else "blue"
         call(node, f"{tenant}/admin", "DELETE", f"/api/v1/sessions/{sessions[client]}")
+    for thread in waiting:
+        thread.join(PATIENCE)
 
 
 def test_redis_keys_and_scan(node):

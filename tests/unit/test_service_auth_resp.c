@@ -144,7 +144,7 @@ static void a_revoked_token_closes_the_connection(void **state)
     struct resp_client *holds = client_as("red/admin", "t-red-admin");
     struct resp_client *other = client_as("red/read", "t-red-read");
     resp_request(holds, "SET app/a 1 NX EX 30", "+OK|");
-    resp_request(c, "SUBSCRIBE app/news", "*3|$9|subscribe|$8|app/news|:1|");
+    resp_request(c, "SUBSCRIBE app/chan", "*3|$9|subscribe|$8|app/chan|:1|");
     resp_say(waits, "HF.ACQUIRE app/a v PX 30000 WAIT 30000");
     remove_token(&world.gateway, "t-red-lock");
     resp_world_run(&world);
@@ -177,26 +177,26 @@ static void a_message_stays_in_its_tenant(void **state)
     struct resp_client *red = client_as("red/lock", "t-red-lock");
     struct resp_client *reds = client_as("red/lock", "t-red-lock");
     struct resp_client *blue = client_as("blue/lock", "t-blue-lock");
-    resp_request(red, "SUBSCRIBE app/news", "*3|$9|subscribe|$8|app/news|:1|");
+    resp_request(red, "SUBSCRIBE app/chan", "*3|$9|subscribe|$8|app/chan|:1|");
     resp_request(reds, "PSUBSCRIBE app/*", "*3|$10|psubscribe|$5|app/*|:1|");
-    resp_request(blue, "PUBLISH app/news secret", ":0|");
+    resp_request(blue, "PUBLISH app/chan secret", ":0|");
     resp_expect(red, "");
     resp_expect(reds, "");
-    resp_request(blue, "PUBSUB NUMSUB app/news", "*2|$8|app/news|:0|");
+    resp_request(blue, "PUBSUB NUMSUB app/chan", "*2|$8|app/chan|:0|");
     resp_request(blue, "PUBSUB NUMPAT", ":0|");
     struct resp_client *speaker = client_as("red/lock", "t-red-lock");
-    resp_request(speaker, "PUBSUB NUMSUB app/news", "*2|$8|app/news|:1|");
+    resp_request(speaker, "PUBSUB NUMSUB app/chan", "*2|$8|app/chan|:1|");
     resp_request(speaker, "PUBSUB NUMPAT", ":1|");
-    resp_request(speaker, "PUBLISH app/news hello", ":2|");
-    resp_expect(red, "*3|$7|message|$8|app/news|$5|hello|");
-    resp_expect(reds, "*4|$8|pmessage|$5|app/*|$8|app/news|$5|hello|");
+    resp_request(speaker, "PUBLISH app/chan hello", ":2|");
+    resp_expect(red, "*3|$7|message|$8|app/chan|$5|hello|");
+    resp_expect(reds, "*4|$8|pmessage|$5|app/*|$8|app/chan|$5|hello|");
 }
 
 static void a_channel_needs_the_right_to_read_it(void **state)
 {
     struct resp_client *none = client_as("red/none", "t-red-none");
     struct resp_client *read = client_as("red/read", "t-red-read");
-    resp_say(none, "SUBSCRIBE app/news");
+    resp_say(none, "SUBSCRIBE app/chan");
     resp_expect_start(none, "-NOPERM");
     resp_say(none, "PSUBSCRIBE *");
     resp_expect_start(none, "-NOPERM");

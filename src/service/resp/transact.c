@@ -171,14 +171,12 @@ static void on_done(void *owner, enum hf_error error, const struct result *resul
     bool is_settled = pending_settle(conn->awaited);
     hf_assert(is_settled);
     conn->awaited = NULL;
-    if (error != HF_OK || result->error != HF_OK) {
-        forget_submitted(resp_shared(conn));
-    }
     if (error == HF_OK && result->error == HF_QUOTA) {
         struct quota_refusal refusal = auth_refusal_of(result);
         forget_submitted(resp_shared(conn));
         answer_quota(conn, &refusal);
     } else if (error != HF_OK || result->error != HF_OK) {
+        forget_submitted(resp_shared(conn));
         answer_error(conn, error != HF_OK ? error : result->error);
     } else if (result->outcome == OUTCOME_DONE) {
         answer(conn);
