@@ -84,6 +84,7 @@ HTTP = {
     f"PUT {AUTH}/policy": ("cluster_admin", "cluster", {"version": 0}),
     f"GET {AUTH}/explain": ("tenant_admin", "caller", "?principal=red/none&right=lock&name=a"),
     f"GET {AUTH}/whoami": ("caller", "caller", None),
+    f"GET {AUTH}/tenants": ("caller", "caller", None),  # its own
     f"GET {AUTH}/tokens": ("tenant_admin", "caller", None),  # everybody sees its own
     f"POST {AUTH}/tokens": ("tenant_admin", "admin", {"principal": "red/none"}),
     f"DELETE {AUTH}/tokens/{{member}}": ("tenant_admin", "cluster", None),  # of nobody

@@ -306,6 +306,9 @@ def test_metrics_and_status(node):
     acquire(node, "blue/admin", SECRET, "carol")
     assert call(node, "red/admin", "GET", "/api/v1/cluster").status == 200
     tells_nothing(call(node, "red/admin", "GET", "/api/v1/cluster").json)
+    for who in ("red/admin", "red/none"):
+        rows = call(node, who, "GET", "/api/v1/auth/tenants").json["tenants"]
+        assert [row["name"] for row in rows] == ["red"]
     assert "state" not in call(node, "red/admin", "GET", "/api/v1/cluster").json
     for path in ("/metrics", "/"):
         answer = subprocess.run(["curl", "-s", "-H", f"Authorization: Bearer {node.tokens['red/admin']}",
