@@ -36,9 +36,9 @@ sim-long: ## more worlds behind the last seed that was run: SEEDS= or HOURS=1, S
 	    $(if $(JOBS),--jobs $(JOBS)) $(if $(SECONDS),--seconds $(SECONDS)) \
 	    $(if $(SEED),--first-seed $(SEED))
 
-CHAOS_KIND = $(if $(NODES),--nodes $(NODES)) $(if $(GROW),--grow) $(if $(POWER),--power) $(if $(OTHER),--other $(OTHER))
+CHAOS_KIND = $(if $(NODES),--nodes $(NODES)) $(if $(GROW),--grow) $(if $(POWER),--power) $(if $(SECURE),--secure) $(if $(OTHER),--other $(OTHER))
 
-chaos: all ## real nodes, killed, paused, cut off, replaced for SECONDS=90, SEED=1; NODES=1|2|3|5, or GROW=1 from 1 to 5; POWER=1
+chaos: all ## real nodes, killed, paused, cut off, replaced for SECONDS=90, SEED=1; NODES=1|2|3|5, or GROW=1 from 1 to 5; POWER=1; SECURE=1 with TLS and auth
 	@/usr/bin/python3 tests/chaos/chaos.py --seconds $(or $(SECONDS),90) --seed $(or $(SEED),1) \
 		--storm $(or $(STORM),150) $(if $(NETWORK),--network $(NETWORK)) $(CHAOS_KIND)
 

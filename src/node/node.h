@@ -128,6 +128,10 @@ struct node_view {
     uint64_t state_bytes, state_max, state_refused;
     bool state_nearly_full;
     uint64_t counter, epoch;
+    bool has_auth;
+    uint64_t policy_version, auth_failures;
+    /* As leader since start, by the missing right. */
+    uint64_t denied_no_principal, denied_lock, denied_read, denied_operate, denied_admin;
     bool has_tls;
     uint64_t certificate_until_s, ca_until_s; /* wall clock */
     bool has_redis, redis_healthy;

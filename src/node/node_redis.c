@@ -29,7 +29,8 @@ static enum tier_word route(void *ctx)
 static bool grant(void *ctx, const struct tier_hold *hold)
 {
     struct node *n = ctx;
-    const struct redis_hold request = {.name = hold->name,
+    uint8_t text[REDIS_NAME_MAX];
+    const struct redis_hold request = {.name = redis_tenant_name(hold->tenant, hold->name, text),
                                        .client = hold->client,
                                        .token = hold->token,
                                        .lease = hold->lease,
@@ -47,10 +48,11 @@ static bool renew(void *ctx, uint64_t token, uint32_t ttl_ms)
     return redis_tier_renew(n->redis, token, ttl_ms);
 }
 
-static void end(void *ctx, uint64_t token, struct slice name)
+static void end(void *ctx, uint64_t token, uint32_t tenant, struct slice name)
 {
     struct node *n = ctx;
-    redis_tier_end(n->redis, token, name);
+    uint8_t text[REDIS_NAME_MAX];
+    redis_tier_end(n->redis, token, redis_tenant_name(tenant, name, text));
 }
 
 static bool release(void *ctx, uint64_t token)

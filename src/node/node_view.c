@@ -42,6 +42,20 @@ static void view_disk(struct node *n, struct node_view *out)
     out->snapshot_bytes = n->snapshot_size;
 }
 
+static void view_auth(const struct node *n, const struct service_stats *stats,
+                      struct node_view *out)
+{
+    uint64_t *const denied[FORWARD_DENIAL_REASONS] = {&out->denied_no_principal, &out->denied_lock,
+                                                      &out->denied_read, &out->denied_operate,
+                                                      &out->denied_admin};
+    out->has_auth = n->options.auth;
+    out->policy_version = policy_version(core_policy(replica_core(n->replica)));
+    out->auth_failures = stats->auth_failures;
+    for (unsigned i = 0; i < FORWARD_DENIAL_REASONS; i++) {
+        *denied[i] = forward_denied(n->forward, i);
+    }
+}
+
 void node_view(struct node *n, struct node_view *out)
 {
     struct service_stats stats;
@@ -74,6 +88,7 @@ void node_view(struct node *n, struct node_view *out)
     out->clients_evicted = clients.evicted;
     out->accept_pauses = n->net.accept_pauses;
     service_stats(n->service, &stats);
+    view_auth(n, &stats, out);
     out->connections = stats.connections;
     out->requests = stats.requests;
     out->waiting = stats.waiting;

@@ -86,7 +86,7 @@ static const char *const scripts[SCRIPTS] = {
     [SCRIPT_TRIAL] = trial_script,
 };
 
-#define KEY_MAX (REDIS_PREFIX_MAX + LIMIT_NAME)
+#define KEY_MAX (REDIS_PREFIX_MAX + REDIS_NAME_MAX)
 #define NUMBER_TEXT 21
 
 struct redis_backend {
@@ -170,7 +170,7 @@ static void begin(struct redis_backend *b, enum backend_script script,
     b->call.key_count = names->count;
     b->call.argument_count = 0;
     for (uint32_t i = 0; i < names->count; i++) {
-        hf_assert(names->at[i].len <= LIMIT_NAME);
+        hf_assert(names->at[i].len <= REDIS_NAME_MAX);
         memcpy(b->keys[i], b->options.prefix, prefix);
         memcpy(b->keys[i] + prefix, names->at[i].data, names->at[i].len);
         b->call.at[i] = slice_make(b->keys[i], prefix + names->at[i].len);

@@ -22,7 +22,8 @@
 
 enum {
     REDIS_PREFIX_MAX = 128,
-    REDIS_HOLDER_MAX = 360, /* bytes read of a foreign value */
+    REDIS_HOLDER_MAX = 360,           /* bytes read of a foreign value */
+    REDIS_NAME_MAX = LIMIT_NAME + 12, /* redis_tenant_name (tier.h) */
 };
 
 struct redis_backend;

@@ -1,6 +1,9 @@
 /* Requests to Redis about keys. */
 #include "redis/tier_state.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/list.h"
 
 enum {
@@ -31,6 +34,19 @@ struct key_request {
     uint16_t name_len;
     uint8_t name[]; /* of a request about one name */
 };
+
+struct slice redis_tenant_name(uint32_t tenant, struct slice name, uint8_t out[REDIS_NAME_MAX])
+{
+    char number[16];
+    if (tenant == 0) {
+        return name;
+    }
+    int len = snprintf(number, sizeof(number), "/%" PRIu32 "/", tenant);
+    hf_assert(len > 0 && (size_t)len + name.len <= REDIS_NAME_MAX);
+    memcpy(out, number, (size_t)len);
+    memcpy(out + len, name.data, name.len);
+    return slice_make(out, (size_t)len + name.len);
+}
 
 static uint64_t life_ms(const struct redis_tier *t, uint32_t ttl_ms)
 {

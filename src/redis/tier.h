@@ -43,6 +43,10 @@ struct redis_settings {
     enum redis_fallback fallback;
 };
 
+/* What a key has behind the prefix. A name of tenant 0 is its own; one of another tenant is
+ * "/NUMBER/NAME", which no lock name is. */
+struct slice redis_tenant_name(uint32_t tenant, struct slice name, uint8_t out[REDIS_NAME_MAX]);
+
 enum redis_word {
     REDIS_CONFIRMED,
     REDIS_WAITING, /* grant: not confirmed yet; until the wait is over */
@@ -53,7 +57,7 @@ enum redis_word {
 
 /* One name under a token; borrowed. */
 struct redis_hold {
-    struct slice name;
+    struct slice name; /* redis_tenant_name */
     struct slice client;
     uint64_t token;
     struct id lease;

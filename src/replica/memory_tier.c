@@ -151,6 +151,7 @@ void memory_tier_begin(struct memory_tier *t, uint64_t hash_key)
                                    .event_ctx = t,
                                    .version = CORE_VERSION};
     t->core = core_new(&options);
+    core_set_policy_source(t->core, replicated(t));
     uint64_t epoch = core_epoch(replicated(t));
     core_set_attachments(t->core, TIER_ATTACHMENTS +
                                       ((epoch % TIER_ATTACHMENT_EPOCHS) << TIER_ATTACHMENT_BITS));
@@ -472,6 +473,9 @@ void memory_tier_on_replicated(struct memory_tier *t, const struct command *comm
     } else if (command->type == COMMAND_STREAM_UP || command->type == COMMAND_STREAM_THROUGH ||
                command->type == COMMAND_STREAM_DOWN) {
         follow_session(t, command->tenant, command->session);
+    } else if (command->type == COMMAND_POLICY_CHANGE && result->error == HF_OK &&
+               command->policy_change.end_sessions != 0) {
+        core_end_removed(t->core); /* private sessions; the others end with the replicated ones */
     }
 }
 

@@ -15,7 +15,9 @@
  *
  * Sessions: private ones exist only here. A replicated one is mirrored at its first use here, with
  * the same deadline. Only memory_tier_on_event reports its end: at its deadline a keep-alive may be
- * in flight. */
+ * in flight.
+ *
+ * Rights: commands and waiters are authorised by the policy of the replicated core (decision 29). */
 #ifndef HOLDFAST_REPLICA_MEMORY_TIER_H
 #define HOLDFAST_REPLICA_MEMORY_TIER_H
 

@@ -33,6 +33,7 @@ enum tier_word {
 
 /* One name under a token; a multi-lock has several. Borrowed for the call. */
 struct tier_hold {
+    uint32_t tenant;
     struct slice name;
     struct slice client;
     uint64_t token;
@@ -59,7 +60,7 @@ struct tier_backend {
     bool (*grant)(void *ctx, const struct tier_hold *hold);
     /* False: confirmed already. True: memory_tier_confirm_renewal follows. */
     bool (*renew)(void *ctx, uint64_t token, uint32_t ttl_ms);
-    void (*end)(void *ctx, uint64_t token, struct slice name);
+    void (*end)(void *ctx, uint64_t token, uint32_t tenant, struct slice name);
     /* After all parts ended. False: confirmed already. True: memory_tier_confirm_release
      * follows. */
     bool (*release)(void *ctx, uint64_t token);

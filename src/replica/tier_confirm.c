@@ -26,6 +26,7 @@ static bool request_grant(struct memory_tier *t, const struct event *e)
     bool is_new = e->attachment == 0;
     hf_assert(e->part >= 1 && e->part <= e->parts);
     struct tier_hold hold = {
+        .tenant = e->tenant,
         .name = e->name,
         .client = e->client,
         .token = e->token,
@@ -81,7 +82,7 @@ void tier_on_core_event(void *ctx, const struct event *from)
     }
     struct held *h = held_find(&t->held, event.token);
     if (is_end(event.type)) {
-        t->backend.end(t->backend.ctx, event.token, event.name);
+        t->backend.end(t->backend.ctx, event.token, event.tenant, event.name);
     }
     if (t->muted == event.token) {
         return;

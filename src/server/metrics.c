@@ -9,7 +9,7 @@ enum metric_kind { GAUGE, COUNTER };
 enum unit { PLAIN, FLAG, MS, US }; /* of the member; times are printed in seconds */
 
 struct metric {
-    const char *name;
+    const char *name; /* with its label, if any; rows of one metric follow each other */
     enum metric_kind kind;
     enum unit unit;
     size_t offset;
@@ -87,6 +87,14 @@ static const struct metric metrics[] = {
     {"epoch", GAUGE, PLAIN, U64(epoch), "Counter C at the start of the newest leadership."},
 };
 
+/* Only with auth = on. */
+#define DENIED(reason) {"denied_commands_total{reason=\"" #reason "\"}", COUNTER, PLAIN, U64(denied_##reason), "Commands of clients that this node as leader denied since start, by the right that was missing."}
+static const struct metric auth_metrics[] = {
+    {"policy_version", GAUGE, PLAIN, U64(policy_version), "Version of the policy applied at this node."},
+    {"authentication_failures_total", COUNTER, PLAIN, U64(auth_failures), "Requests since start whose credentials were not valid."},
+    DENIED(no_principal), DENIED(lock), DENIED(read), DENIED(operate), DENIED(admin),
+};
+
 /* Only with TLS. */
 static const struct metric tls_metrics[] = {
     {"certificate_expiry_timestamp_seconds", GAUGE, PLAIN, U64(certificate_until_s), "Unix time at which the certificate of this node expires."},
@@ -119,8 +127,9 @@ static const struct metric redis_metrics[] = {
 
 static void put_title(struct buffer *out, const char *name, enum metric_kind kind, const char *help)
 {
-    buffer_printf(out, "# HELP holdfast_%s %s\n# TYPE holdfast_%s %s\n", name, help, name,
-                  kind == COUNTER ? "counter" : "gauge");
+    int len = (int)strcspn(name, "{");
+    buffer_printf(out, "# HELP holdfast_%.*s %s\n# TYPE holdfast_%.*s %s\n", len, name, help, len,
+                  name, kind == COUNTER ? "counter" : "gauge");
 }
 
 static void put_value(struct buffer *out, const struct metric *m, const struct node_view *view)
@@ -167,11 +176,19 @@ static void put_members(struct buffer *out, const struct gateway_member *members
     }
 }
 
+static bool is_same_metric(const char *a, const char *b)
+{
+    size_t len = strcspn(a, "{");
+    return len == strcspn(b, "{") && memcmp(a, b, len) == 0;
+}
+
 static void put_table(struct buffer *out, const struct metric *table, size_t count,
                       const struct node_view *view)
 {
     for (size_t i = 0; i < count; i++) {
-        put_title(out, table[i].name, table[i].kind, table[i].help);
+        if (i == 0 || !is_same_metric(table[i].name, table[i - 1].name)) {
+            put_title(out, table[i].name, table[i].kind, table[i].help);
+        }
         put_value(out, &table[i], view);
     }
 }
@@ -180,6 +197,9 @@ void metrics_write(const struct node_view *view, const struct gateway_member *me
                    uint32_t member_count, struct buffer *out)
 {
     put_table(out, metrics, sizeof(metrics) / sizeof(metrics[0]), view);
+    if (view->has_auth) {
+        put_table(out, auth_metrics, sizeof(auth_metrics) / sizeof(auth_metrics[0]), view);
+    }
     if (view->has_tls) {
         put_table(out, tls_metrics, sizeof(tls_metrics) / sizeof(tls_metrics[0]), view);
     }

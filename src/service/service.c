@@ -159,6 +159,7 @@ void service_stats(const struct service *s, struct service_stats *out)
                                   .waiting = s->waiting_count,
                                   .streams = s->stream_count,
                                   .dropped_streams = s->dropped_streams,
+                                  .auth_failures = s->auth_failures,
                                   .conn_bytes = s->budget.used,
                                   .conn_bytes_max = s->budget.max,
                                   .conn_closed = s->budget.closed,

@@ -103,6 +103,7 @@ struct service_stats {
     uint64_t resp_dropped;   /* subscribers that were too slow */
     uint64_t resp_scripts;   /* runs of scripts */
     uint64_t resp_stopped;   /* of those, stopped at a limit */
+    uint64_t auth_failures;  /* requests without valid credentials, since start */
 };
 
 void service_stats(const struct service *s, struct service_stats *out);

@@ -82,6 +82,11 @@ void json_tree_write(const struct json_t *value, struct buffer *out)
     (void)json_dump_callback(value, append, out, JSON_COMPACT | JSON_ENCODE_ANY);
 }
 
+bool json_tree_is_text(const struct json_t *value)
+{
+    return json_is_string(value);
+}
+
 bool json_tree_is_object(const struct json_t *value)
 {
     return json_is_object(value);

@@ -26,6 +26,7 @@ struct slice json_tree_text(const struct json_t *value); /* empty if it is not a
 uint64_t json_tree_u64(const struct json_t *value, uint64_t fallback);
 bool json_tree_true(const struct json_t *value);
 
+bool json_tree_is_text(const struct json_t *value);
 bool json_tree_is_object(const struct json_t *value);
 bool json_tree_is_array(const struct json_t *value);
 /* The first key of the object that is not in `keys`, which ends with NULL; NULL: none. */

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Clients against real nodes while these are killed, paused, cut off and replaced: `make chaos`.
 
-    tests/chaos/chaos.py [--seconds 90] [--seed 1] [--nodes 5 | --grow] [--power] [--out build-logs]
+    tests/chaos/chaos.py [--seconds 90] [--seed 1] [--nodes 5 | --grow] [--power] [--secure] [--out build-logs]
 
 --grow: the cluster begins with one node and grows to 3 and 5, shrinks to 2 and 1, and so on (growth.py), while faults
 strike. --power: most nodes lose what they did not sync when they are killed. The history of what the clients saw is checked by history.py. Exit status 1: a promise broke; the report says which,
@@ -26,12 +26,13 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "cluster"))
 import agreement  # noqa: E402
+import credentials  # noqa: E402
 import history  # noqa: E402
 import report  # noqa: E402
 from clients import NAMES, PROBE, STORM, Contender, Holder, Prober  # noqa: E402
 from faults import AT_THE_LEADER, CHANGE_SECONDS, READY_SECONDS, Faults, schedule  # noqa: E402
 from growth import TARGETS, Operator  # noqa: E402
-from harness import ROOT, Cluster, Ports, allowed, dies_with_us, environment, wait_until  # noqa: E402
+from harness import ROOT, Cluster, Ports, allowed, dies_with_us, wait_until  # noqa: E402
 from machines import Machines  # noqa: E402
 
 PROBERS, CONTENDERS, HOLDERS, PROBE_THREADS, STORM_THREADS = 4, 6, 2, 4, 16
@@ -61,6 +62,7 @@ class World:
     def __init__(self, seed, machines):
         self.seed = seed
         self.machines = machines
+        self.credentials = machines.credentials
         self.over = threading.Event()
         self.stormed = []
         self.entries = agreement.Entries()
@@ -77,13 +79,14 @@ class World:
 def start_probe(world, seconds):
     """libholdfast under load, with checks of its own; `seconds` cover the whole run."""
     return subprocess.Popen(dies_with_us([PROBE, "load", world.endpoints, int(seconds), PROBE_THREADS]),
-                            env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                            env=world.credentials.environment("worker"), stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
 
 
 def start_storm(world, seconds, rate, seed, path):
     return subprocess.Popen(
-        dies_with_us([STORM, world.endpoints, int(seconds), STORM_THREADS, rate, seed, path]), env=environment(),
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        dies_with_us([STORM, world.endpoints, int(seconds), STORM_THREADS, rate, seed, path]),
+        env=world.credentials.environment("worker"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
 def end_storm(world, storm, path, violations):
@@ -233,7 +236,7 @@ def read_node(number, node, kept):
     connection = node.connect()
     for hold in kept:
         requested = now()
-        connection.request("GET", f"/api/v1/locks/{hold.grant.name}?stale=true")
+        connection.request("GET", f"/api/v1/locks/{hold.grant.name}?stale=true", headers=node.headers)
         holders = json.loads(connection.getresponse().read()).get("holders") or [{"fencing_token": 0}]
         read.append((number, hold.grant.name, holders[0]["fencing_token"], requested, now()))
     connection.close()
@@ -358,12 +361,12 @@ def growth_notes(rounds):
 def words(options):
     """How a run of this kind is requested, beside seed and seconds."""
     return ((" GROW=1" if options.grow else "" if options.nodes == 5 else f" NODES={options.nodes}")
-            + (" POWER=1" if options.power else ""))
+            + (" POWER=1" if options.power else "") + (" SECURE=1" if options.secure else ""))
 
 
 def stem(options, last):
     kind = "-grow" if options.grow else "" if options.nodes == 5 else f"-of-{options.nodes}"
-    return f"chaos{kind}{'-power' if options.power else ''}-{last}"
+    return f"chaos{kind}{'-power' if options.power else ''}{'-secure' if options.secure else ''}-{last}"
 
 
 def run(options, folder):
@@ -374,10 +377,12 @@ def run(options, folder):
         flags += ["--snapshot-log-size", "256K"]  # new members get snapshots
     cluster = Cluster(folder, options.nodes, flags, name="chaos")
     machines = Machines(cluster, options.network, options.other, 1 if options.grow else None,
-                        random.Random(f"{options.seed} power") if options.power else None)
+                        random.Random(f"{options.seed} power") if options.power else None,
+                        lambda hosts: credentials.make(options, folder, hosts))
     begun = now()
     try:
         cluster.start()
+        machines.credentials.set_up(next(iter(cluster)))
         faults = Faults(machines, lambda text: print(f"{now() - begun:7.1f} s  {text}", flush=True), options.grow)
         world = World(options.seed, machines)
         times = drive(world, faults, options, violations)
@@ -393,6 +398,7 @@ def add_kind(parser):
     parser.add_argument("--nodes", type=int, choices=[1, 2, 3, 5], default=5)
     parser.add_argument("--grow", action="store_true", help="from one node to five and back, under faults")
     parser.add_argument("--power", action="store_true", help="killed nodes lose what they did not sync")
+    parser.add_argument("--secure", action="store_true", help="TLS between all, and auth = on")
 
 
 def main():

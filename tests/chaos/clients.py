@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-from harness import PROGRAM, allowed, dies_with_us, environment
+from harness import PROGRAM, allowed, dies_with_us
 from history import WANTED as NAMES
 from history import Attempt, Op
 
@@ -72,6 +72,12 @@ class HttpClient(Client):
         for connection in self.connections.values():
             connection.close()
 
+    def open(self, machine, timeout):
+        place, context = self.world.machines.clients[machine], self.world.credentials.context
+        if context is None:
+            return http.client.HTTPConnection(*place, timeout=timeout)
+        return http.client.HTTPSConnection(*place, timeout=timeout, context=context)
+
     def attempt(self, path, body, wait):
         """(status, answer) of one request to the present machine; None: no answer, or nobody there."""
         machine, begun = self.machine, now()
@@ -81,11 +87,11 @@ class HttpClient(Client):
         result, answered = None, True
         try:
             if connection is None:
-                connection = http.client.HTTPConnection(*self.world.machines.clients[machine], timeout=timeout)
+                connection = self.open(machine, timeout)
                 connection.connect()
                 connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.sock.settimeout(timeout)  # of this request, not of the one that connected
-            connection.request("POST", path, body=json.dumps(body))
+            connection.request("POST", path, body=json.dumps(body), headers=self.world.credentials.of_client())
             response = connection.getresponse()
             result = (response.status, json.loads(response.read()))
             if response.will_close:
@@ -230,7 +236,8 @@ class Holder(Client):
         begun = now()
         self.lines = queue.Queue()
         self.process = subprocess.Popen(
-            dies_with_us([PROBE, "hold", self.world.endpoints, name, 2000]), env=environment(),
+            dies_with_us([PROBE, "hold", self.world.endpoints, name, 2000]),
+            env=self.world.credentials.environment("worker"),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         listener = threading.Thread(target=self.listen, args=(self.process, self.lines), daemon=True)
         listener.start()

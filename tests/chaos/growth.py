@@ -9,7 +9,7 @@ import threading
 import time
 
 import agreement
-from harness import PROGRAM, dies_with_us, environment
+from harness import PROGRAM, dies_with_us
 
 TARGETS = (3, 5, 2, 1)  # voters at the end of a round, over and over
 COMMAND_SHARE = 0.4  # of the steps by `holdfast member`, the others over HTTP
@@ -132,7 +132,8 @@ class Operator(threading.Thread):
     def command(self, word, ident):
         done = subprocess.run(
             dies_with_us([PROGRAM, "member", word, ident, "--wait", "2s", "--timeout", "2s"]),
-            env=environment(HOLDFAST_ENDPOINTS=self.world.endpoints), stdin=subprocess.DEVNULL, capture_output=True,
+            env=self.world.credentials.environment("admin", HOLDFAST_ENDPOINTS=self.world.endpoints),
+            stdin=subprocess.DEVNULL, capture_output=True,
             text=True, check=False, timeout=60)
         if done.returncode not in COMMAND_CODES:
             self.wrong.append(f"holdfast member {word} {ident} ended with {done.returncode}: {done.stderr}")

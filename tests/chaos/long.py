@@ -84,7 +84,7 @@ def markdown(lines, kind=""):
 def run_piece(options, seed, network):
     command = [sys.executable, HERE / "chaos.py", "--seconds", str(options.piece), "--seed", str(seed),
                "--storm", str(options.storm), "--network", network, "--nodes", options.nodes, "--out", options.out]
-    command += [flag for flag, wanted in (("--grow", options.grow), ("--power", options.power)) if wanted]
+    command += [f"--{flag}" for flag in ("grow", "power", "secure") if getattr(options, flag)]
     if options.other:
         command += ["--other", options.other]
     status = subprocess.run([str(word) for word in command], check=False).returncode

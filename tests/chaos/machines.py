@@ -125,9 +125,9 @@ class Machines:
     """Machine number -> the node that runs on it now. `cluster` was not started yet, and has a node for each machine.
     `network`: "spaces" or "proxy"; None: spaces where they can be had. `other`: another version of the program, to be
     rolled to. `first`: so many begin the cluster, the other machines are empty. `dice`: power cuts, by these; None:
-    none."""
+    none. `secure`: makes the credentials, given the hosts of the nodes."""
 
-    def __init__(self, cluster, network=None, other=None, first=None, dice=None):
+    def __init__(self, cluster, network=None, other=None, first=None, dice=None, secure=None):
         self.cluster = cluster
         self.other = other
         self.dice = dice
@@ -158,22 +158,29 @@ class Machines:
         self.clients = {number: (node.client_host, node.client_port) for number, node in cluster.nodes.items()}
         cluster.nodes = {number: node for number, node in cluster.nodes.items() if number <= first}
         self.nodes = dict(cluster.nodes)
+        self.credentials = secure(self.hosts())
         cluster.flags[1] = self.list_of(self.nodes)
         for node in cluster:
             node.flags = self.flags_with(cluster.flags[1])
             self.equip(node)
+
+    def hosts(self):
+        """The names of all nodes that clients and other nodes use."""
+        places = [address for client, peer, _ in self.places.values() for address in (client, peer)]
+        return sorted({address.rpartition(":")[0] for address in [*places, *self.cluster.addresses.values()]})
 
     def list_of(self, nodes):
         return ",".join(f"{node.id}={self.address(number)}" for number, node in nodes.items())
 
     def flags_with(self, members):
         flags = ["--cluster", members, *self.cluster.flags[2:]]
-        return [*flags, "--insecure"] if self.network == "spaces" else flags
+        return flags if self.network == "proxy" or self.credentials.context is not None else [*flags, "--insecure"]
 
     def equip(self, node):
         """A wall clock that faults can put forward or back, and a disk that they can fill and slow down, or one that
         forgets what was not synced. Every third node has a thread that writes its log, so that both ways are there in
         every run."""
+        self.credentials.equip(node)
         if node.id % 3 == 0:
             node.env |= {"HOLDFAST_DISK_IO": "thread"}
         if self.without_shim is not None:

@@ -301,7 +301,9 @@ class Node:
         connection = self.connect(timeout)
         try:
             data = None if body is None else json.dumps(body)
-            connection.request(method, path, body=data, headers={**self.headers, **(headers or {})})
+            sent = {**self.headers, **(headers or {})}  # None: without this one
+            connection.request(method, path, body=data,
+                               headers={name: value for name, value in sent.items() if value is not None})
             return read_answer(connection, method, path)
         finally:
             connection.close()

@@ -1,6 +1,7 @@
 /* The world of forward_world.h. */
 #include "base_testing.h"
 
+#include "core/policy.h"
 #include "forward_world.h"
 #include "service/request/memory_page.h"
 
@@ -59,7 +60,26 @@ enum hf_error replica_barrier(struct replica *r, void *cookie, bool for_peer,
 uint32_t core_version(const struct core *core)
 {
     (void)core;
-    return CORE_VERSION;
+    return fake.state_version != 0 ? fake.state_version : CORE_VERSION;
+}
+
+const struct policy *core_policy(const struct core *core)
+{
+    return (const struct policy *)(const void *)core;
+}
+
+enum hf_error authorise_command(const struct policy *p, const struct command *command,
+                                struct denial *denial)
+{
+    assert_null(p);
+    assert_int_not_equal(command->principal, 0);
+    *denial = (struct denial){.right = (enum right)fake.denies};
+    return fake.denies == 0 ? HF_OK : HF_DENIED;
+}
+
+const char *right_name(enum right right)
+{
+    return right == RIGHT_LOCK ? "lock" : "another";
 }
 
 const struct core *replica_core(const struct replica *r)
@@ -228,7 +248,7 @@ static bool on_event(void *ctx, uint64_t peer, struct slice body)
     return true;
 }
 
-static struct forward *begin_as(struct memory_tier *tier, struct admission *admission)
+static struct forward *begin_as(struct memory_tier *tier, struct admission *admission, bool auth)
 {
     memset(&fake, 0, sizeof(fake));
     counted_init(&counted);
@@ -239,6 +259,7 @@ static struct forward *begin_as(struct memory_tier *tier, struct admission *admi
                                       .node = 1,
                                       .give_up_ms = 3000,
                                       .now = now,
+                                      .auth = auth,
                                       .admission = admission,
                                       .tier = tier,
                                       .on_interest = on_interest,
@@ -251,17 +272,22 @@ static struct forward *begin_as(struct memory_tier *tier, struct admission *admi
 
 struct forward *forward_begin(void)
 {
-    return begin_as(NULL, NULL);
+    return begin_as(NULL, NULL, false);
 }
 
 struct forward *forward_begin_with_tier(void)
 {
-    return begin_as((struct memory_tier *)(void *)&fake, NULL);
+    return begin_as((struct memory_tier *)(void *)&fake, NULL, false);
+}
+
+struct forward *forward_begin_with_auth(void)
+{
+    return begin_as((struct memory_tier *)(void *)&fake, NULL, true);
 }
 
 struct forward *forward_begin_with_limit(struct admission *admission)
 {
-    return begin_as((struct memory_tier *)(void *)&fake, admission);
+    return begin_as((struct memory_tier *)(void *)&fake, admission, false);
 }
 
 uint64_t forward_memory_in_use(void)
@@ -303,6 +329,7 @@ void forward_make_acquire(struct command *command, uint64_t lease)
 {
     command_init(command, COMMAND_ACQUIRE);
     command->tenant = fake.tenant;
+    command->principal = fake.principal;
     command->request_id = slice_of("the-request");
     command->acquire.lease = (struct id){1, lease};
     command->acquire.client = slice_of("client");
@@ -334,8 +361,11 @@ static void request_in(struct forward *f, struct forwarded_call *made, uint64_t 
 {
     struct command command;
     forward_make_acquire(&command, lease);
-    *made = (struct forwarded_call){
-        .call = {.done = forward_on_done, .owner = made, .tier = tier, .source = source}};
+    *made = (struct forwarded_call){.call = {.done = forward_on_done,
+                                             .owner = made,
+                                             .tier = tier,
+                                             .is_own = fake.is_own,
+                                             .source = source}};
     forward_submit(f, &command, &made->call);
     assert_int_equal(made->answers, 0); /* never before the call returned */
 }

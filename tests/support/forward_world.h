@@ -11,7 +11,9 @@ enum { FORWARD_MANY = 8192 };
 
 /* What the fakes answer, and what they received. */
 struct forward_fake {
-    uint32_t tenant; /* of acquires made by this world */
+    uint32_t tenant;    /* of acquires made by this world */
+    uint32_t principal; /* the same */
+    bool is_own;        /* gateway_call.is_own of its calls */
     struct replica_status status;
     enum hf_error submit_error;
     void *cookies[FORWARD_MANY];
@@ -46,6 +48,8 @@ struct forward_fake {
     enum hf_error admission; /* what admission says */
     uint64_t adds;
     bool no_majority;
+    unsigned denies;               /* the right that every principal lacks; 0: none */
+    uint32_t state_version;        /* 0: CORE_VERSION */
     uint64_t peer_state_max;       /* that peers said */
     uint32_t peer_version;         /* of the state, that peers support; 0: not known */
     uint8_t formats[FORWARD_MANY]; /* of the requests: their first byte */
@@ -54,6 +58,7 @@ struct forward_fake {
 extern struct forward_fake fake;
 
 enum { DONE = 1, NOT_DONE = 2, UNKNOWN = 3, BUSY = 4, MALFORMED = 5, REFUSED = 6, EVENT = 7 };
+enum { OWN = 0x40 }; /* added to the kind of a command */
 enum { COMMAND = 1, BARRIER = 2, CHANGE = 3, MEMORY = 4, INTEREST = 5, LOOK = 6 };
 
 struct forwarded_call {
@@ -67,6 +72,8 @@ struct forwarded_call {
 /* A forward of node 1 that gives up after three seconds; the second one has a tier EFFICIENCY. */
 struct forward *forward_begin(void);
 struct forward *forward_begin_with_tier(void);
+/* With auth = on, too. */
+struct forward *forward_begin_with_auth(void);
 /* With a limit of the state, too. */
 struct forward *forward_begin_with_limit(struct admission *admission);
 void forward_end(struct forward *f);

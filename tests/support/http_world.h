@@ -31,6 +31,7 @@ struct http_world {
     struct fake_gateway gateway;
     struct service *service;
     const struct memory *memory;
+    const char *address; /* "IP:PORT" of the next client; NULL: unknown */
     struct http_client clients[WORLD_CLIENTS];
 };
 

@@ -56,7 +56,7 @@ class OpenApi:
         path = target.split("?")[0]
         for template in self.paths:
             pattern = re.escape(template).replace(r"\{name\}", ".+").replace(r"\{id\}", "[^/]+")
-            pattern = pattern.replace(r"\{member\}", "[^/]+")
+            pattern = pattern.replace(r"\{member\}", "[^/]+").replace(r"\{number\}", "[^/]+")
             if re.fullmatch(pattern, path) and method.lower() in self.document["paths"][template]:
                 return self.document["paths"][template][method.lower()]
         return None

@@ -13,6 +13,7 @@ static struct {
     uint32_t renewals;
     uint32_t releases;
     bool releases_wait;
+    uint32_t tenant; /* of all names */
     uint64_t first;
     enum tier_word route;
 } backend;
@@ -21,6 +22,7 @@ static bool backend_grant(void *ctx, const struct tier_hold *hold)
 {
     (void)ctx;
     assert_true(hold->name.len > 0);
+    assert_int_equal(hold->tenant, backend.tenant);
     backend.requests[backend.request_count++] = hold->token;
     return backend.waits;
 }
@@ -33,9 +35,10 @@ static bool backend_renew(void *ctx, uint64_t token, uint32_t ttl_ms)
     return backend.waits;
 }
 
-static void backend_end(void *ctx, uint64_t token, struct slice name)
+static void backend_end(void *ctx, uint64_t token, uint32_t tenant, struct slice name)
 {
     (void)ctx;
+    assert_int_equal(tenant, backend.tenant);
     assert_true(token != 0 && name.len > 0);
     backend.ends++;
 }
@@ -103,6 +106,25 @@ static void what_a_backend_has_not_confirmed_is_not_reported(void **state)
     assert_int_equal(world.events[world.event_count - 1].type, EVENT_GRANTED);
     say(backend.requests[1], TIER_CONFIRMED); /* once more changes nothing */
     assert_int_equal(backend.request_count, 2);
+    tier_world_close();
+}
+
+static void a_backend_gets_the_tenant_of_a_name(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    struct command c;
+    backend.tenant = 3;
+    tier_make_acquire(&c, "n", 0);
+    c.tenant = 3;
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    say(backend.requests[0], TIER_CONFIRMED);
+    command_init(&c, COMMAND_RELEASE);
+    c.tenant = 3;
+    c.release.name = slice_of("n");
+    c.release.token = backend.requests[0];
+    assert_int_equal(tier_submit(TIER_CORRECTNESS, &c), TIER_TAKEN);
+    assert_int_equal(backend.ends, 1);
     tier_world_close();
 }
 
@@ -354,6 +376,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_backend_has_not_confirmed_is_not_reported),
+        cmocka_unit_test(a_backend_gets_the_tenant_of_a_name),
         cmocka_unit_test(what_a_backend_refuses_is_taken_back),
         cmocka_unit_test(when_the_leadership_ends_what_was_not_confirmed_is_unknown),
         cmocka_unit_test(a_wait_for_somebody_outside_is_like_one_in_the_queue),

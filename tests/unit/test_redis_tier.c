@@ -1,4 +1,5 @@
 /* Grants that a real Redis confirms, keeps alive and loses (S10.3). */
+#include "base/text.h"
 #include "redis_tier_world.h"
 
 static void a_grant_is_confirmed_and_given_back(void **state)
@@ -309,9 +310,24 @@ static void a_new_lead_leaves_the_keys_of_the_old_one_alone(void **state)
     close_world(&w);
 }
 
+/* The number of a tenant is never used again; its name may be. */
+static void a_key_names_the_tenant_unless_it_is_the_default_one(void **state)
+{
+    (void)state;
+    uint8_t out[REDIS_NAME_MAX];
+    uint8_t longest[LIMIT_NAME];
+    memset(longest, 'x', sizeof(longest));
+    assert_true(slice_equal(redis_tenant_name(0, slice_of("app/a"), out), slice_of("app/a")));
+    assert_true(slice_equal(redis_tenant_name(7, slice_of("app/a"), out), slice_of("/7/app/a")));
+    assert_false(text_is_name(redis_tenant_name(7, slice_of("app/a"), out)));
+    struct slice name = redis_tenant_name(UINT32_MAX, slice_make(longest, sizeof(longest)), out);
+    assert_int_equal(name.len, REDIS_NAME_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_key_names_the_tenant_unless_it_is_the_default_one),
         cmocka_unit_test(a_grant_is_confirmed_and_given_back),
         cmocka_unit_test(somebody_outside_refuses_a_try_and_holds_up_a_wait),
         cmocka_unit_test(a_waiter_takes_the_key_over_with_no_gap),

@@ -74,7 +74,8 @@ static const char *read_fields(struct admin_request *r, const struct json_t *tre
         return "op must be bootstrap or rescue";
     }
     if (!read_principal(r, json_tree_text(json_tree_get(tree, "principal")))) {
-        return "principal must be TENANT/NAME, each 1 to 64 of a-z A-Z 0-9 . _ - and beginning with "
+        return "principal must be TENANT/NAME, each 1 to 64 of a-z A-Z 0-9 . _ - and beginning "
+               "with "
                "a letter or digit";
     }
     if (!read_hex(json_tree_text(json_tree_get(tree, "sha256")), r->sha256)) {
@@ -198,9 +199,10 @@ static void after_barrier(struct admin_request *r)
     if (r->error != HF_OK) {
         refuse(r, r->error, hf_error_text(r->error));
     } else if (core_version(core) < ADMIN_VERSION) {
-        refuse(r, HF_NOT_UPGRADED,
-               "this needs version 6 of the state; a member of the cluster runs an older version of "
-               "Holdfast, or the upgrade is a second away; nothing was done; try again");
+        refuse(
+            r, HF_NOT_UPGRADED,
+            "this needs version 6 of the state; a member of the cluster runs an older version of "
+            "Holdfast, or the upgrade is a second away; nothing was done; try again");
     } else if (is_made(r, p)) {
         r->version = policy_version(p);
         r->state = ADMIN_ANSWERED;
@@ -227,8 +229,8 @@ static void after_change(struct admin_request *r)
     }
 }
 
-void admin_request_begin(struct admin_request *r, const struct gateway *gateway,
-                         struct slice line, uint32_t uid)
+void admin_request_begin(struct admin_request *r, const struct gateway *gateway, struct slice line,
+                         uint32_t uid)
 {
     *r = (struct admin_request){.gateway = gateway, .uid = uid};
     read_line(r, line);

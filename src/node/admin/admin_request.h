@@ -50,8 +50,8 @@ enum { ADMIN_LINE_MAX = 8 << 10, ADMIN_ANSWER_MAX = 2 << 10 };
 
 /* `line`: without its newline. `uid`: who wrote it, for the audit trail. Afterwards it is in flight
  * or answered. `gateway` NULL: the node does not serve yet. */
-void admin_request_begin(struct admin_request *r, const struct gateway *gateway,
-                         struct slice line, uint32_t uid);
+void admin_request_begin(struct admin_request *r, const struct gateway *gateway, struct slice line,
+                         uint32_t uid);
 /* Outside of the gateway's callbacks; whenever it may have changed. */
 void admin_request_run(struct admin_request *r);
 static inline bool admin_request_is_due(const struct admin_request *r)

@@ -14,11 +14,11 @@
 
 #define SOCKET_NAME "admin.sock"
 
-enum conn_state { CONN_FREE, CONN_READING, CONN_WORKING, CONN_CLOSING };
+enum admin_conn_state { CONN_FREE, CONN_READING, CONN_WORKING, CONN_CLOSING };
 
 struct admin_conn {
     struct admin_socket *socket;
-    enum conn_state state;
+    enum admin_conn_state state;
     int fd;
     uint32_t uid;
     unsigned handles; /* not closed yet */
@@ -82,8 +82,7 @@ static void conn_answer(struct admin_conn *c)
                      JOURNAL_NUMBER("user", c->uid));
     } else {
         journal_note(c->socket->options.journal, WARN, NODE, "administrator_refused",
-                     JOURNAL_TEXT("reason", c->request.fault.text),
-                     JOURNAL_NUMBER("user", c->uid));
+                     JOURNAL_TEXT("reason", c->request.fault.text), JOURNAL_NUMBER("user", c->uid));
     }
     conn_close(c);
 }

@@ -33,8 +33,8 @@ struct forward_options {
     struct replica_time (*now)(void *ctx);
     uint64_t (*boot_ms)(void *ctx); /* boot time in ms, cheaper, for timeouts; NULL: use `now` */
     bool auth; /* clients' commands need a principal, if the state knows principals */
-    struct admission *admission;    /* NULL: no limit of the state */
-    struct memory_tier *tier;       /* tier EFFICIENCY; NULL: none, its calls time out */
+    struct admission *admission; /* NULL: no limit of the state */
+    struct memory_tier *tier;    /* tier EFFICIENCY; NULL: none, its calls time out */
     const struct core *(*memory_core)(void *ctx); /* its state, or NULL; may be NULL without it */
     /* Of that tier, may be NULL without it: a node subscribes to events; an event was received. */
     void (*on_interest)(void *ctx, uint64_t peer, uint64_t link, uint8_t level);

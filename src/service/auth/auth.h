@@ -61,6 +61,8 @@ enum auth_verdict {
 enum auth_verdict auth_identify(struct service *s, struct auth_conn *conn,
                                 const struct credentials *presented, struct caller *out,
                                 struct fault *fault);
+/* The principal's home, or it has a right there. Others look as if they did not exist. */
+bool auth_knows_tenant(const struct policy *p, uint32_t principal, uint32_t tenant);
 /* Of the needs that neither a command nor the rows of the answer decide. */
 enum auth_verdict auth_check_need(const struct service *s, const struct caller *caller,
                                   enum need need, struct fault *fault);

@@ -13,11 +13,19 @@ struct document_principal {
     const struct json_t *row;
 };
 
+/* Texts of the document, sorted. */
+struct document_texts {
+    struct slice *at; /* NULL: none */
+    size_t count;
+};
+
 struct policy_document {
     const struct memory *memory;
     struct json_t *tree;
     const struct json_t *tenants;
     const struct json_t *serials;
+    struct document_texts tenant_names;
+    struct document_texts serial_texts;
     struct document_principal *principals;
     size_t principal_count;
     struct packer changes;
@@ -76,6 +84,17 @@ static bool is_list(const struct json_t *value, const char *what, struct fault *
     return true;
 }
 
+/* Absent, or a whole number that is not negative. */
+static bool is_number(const struct json_t *value, const char *what, struct fault *fault)
+{
+    if (value != NULL && json_tree_u64(value, UINT64_MAX) >= LIMIT_NUMBER) {
+        (void)fault_set(fault, HF_INVALID_POLICY, "%s: must be a whole number from 0 to 2^53 - 1",
+                        what);
+        return false;
+    }
+    return true;
+}
+
 static bool check_tenant(const struct json_t *row, struct fault *fault)
 {
     const struct json_t *quotas = json_tree_get(row, "quotas");
@@ -85,6 +104,72 @@ static bool check_tenant(const struct json_t *row, struct fault *fault)
     }
     if (!policy_name_is_valid(json_tree_text(json_tree_get(row, "name")))) {
         (void)fault_set(fault, HF_INVALID_POLICY, "tenants: a row has no valid name");
+        return false;
+    }
+    for (size_t i = 0; quota_keys[i] != NULL; i++) {
+        if (!is_number(json_tree_get(quotas, quota_keys[i]), quota_keys[i], fault)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
+}
+
+/* Of the rows of a list, or of their member `key`. False: a text is there twice. */
+static bool sort_texts(const struct memory *memory, const struct json_t *list, const char *key,
+                       struct document_texts *out)
+{
+    size_t count = json_tree_count(list);
+    if (count == 0) {
+        return true;
+    }
+    out->at = memory_alloc(memory, count * sizeof(*out->at));
+    out->count = count;
+    for (size_t i = 0; i < count; i++) {
+        const struct json_t *row = json_tree_at(list, i);
+        out->at[i] = json_tree_text(key == NULL ? row : json_tree_get(row, key));
+    }
+    qsort(out->at, count, sizeof(*out->at), compare_texts);
+    for (size_t i = 1; i < count; i++) {
+        if (slice_equal(out->at[i - 1], out->at[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool has_text(const struct document_texts *texts, struct slice text)
+{
+    return texts->count > 0 &&
+           bsearch(&text, texts->at, texts->count, sizeof(text), compare_texts) != NULL;
+}
+
+/* A tenant of the document, or `default`. */
+static bool has_tenant(const struct policy_document *d, struct slice name)
+{
+    return slice_equal(name, slice_of("default")) || has_text(&d->tenant_names, name);
+}
+
+static bool is_tenant(const struct policy_document *d, struct slice name, struct fault *fault)
+{
+    if (!has_tenant(d, name)) {
+        (void)fault_set(fault, HF_INVALID_POLICY,
+                        "tenants: there is no tenant %.*s, which a principal or a grant names; the "
+                        "document is the whole policy",
+                        fault_clip(name, LIMIT_POLICY_NAME), (const char *)name.data);
+        return false;
+    }
+    return true;
+}
+
+static bool is_short(const struct json_t *list, size_t max, const char *what, struct fault *fault)
+{
+    if (json_tree_count(list) > max) {
+        (void)fault_set(fault, HF_INVALID_POLICY, "%s: more than %zu", what, max);
         return false;
     }
     return true;
@@ -103,36 +188,52 @@ static bool read_rights(const struct json_t *words, uint32_t *rights)
     return *rights != 0;
 }
 
-static bool check_grant(const struct json_t *row, struct fault *fault)
+static bool check_grant(const struct policy_document *d, const struct json_t *row,
+                        struct fault *fault)
 {
     uint32_t rights;
     if (!is_object(row, "grants", grant_keys, fault)) {
         return false;
     }
-    if (json_tree_text(json_tree_get(row, "tenant")).len == 0 ||
-        json_tree_text(json_tree_get(row, "prefix")).len == 0 ||
+    struct slice tenant = json_tree_text(json_tree_get(row, "tenant"));
+    struct slice prefix = json_tree_text(json_tree_get(row, "prefix"));
+    bool is_any = slice_equal(prefix, slice_of("*"));
+    if (tenant.len == 0 || prefix.len == 0 || (!is_any && !policy_prefix_is_valid(prefix)) ||
         !read_rights(json_tree_get(row, "rights"), &rights)) {
         (void)fault_set(fault, HF_INVALID_POLICY,
                         "grants: a grant has tenant (a name or *), prefix (*, a prefix that ends "
                         "in /, or a name) and rights (some of lock, read, operate, admin)");
         return false;
     }
-    return true;
+    return slice_equal(tenant, slice_of("*")) || is_tenant(d, tenant, fault);
 }
 
-static bool check_principal(const struct json_t *row, struct fault *fault)
+static bool check_principal(const struct policy_document *d, const struct json_t *row,
+                            struct fault *fault)
 {
+    const struct json_t *description = json_tree_get(row, "description");
+    struct slice tenant = json_tree_text(json_tree_get(row, "tenant"));
     const struct json_t *grants = json_tree_get(row, "grants");
     if (!is_object(row, "principals", principal_keys, fault) || !is_list(grants, "grants", fault)) {
         return false;
     }
-    if (!policy_name_is_valid(json_tree_text(json_tree_get(row, "tenant"))) ||
+    if (!policy_name_is_valid(tenant) ||
         !policy_name_is_valid(json_tree_text(json_tree_get(row, "name")))) {
         (void)fault_set(fault, HF_INVALID_POLICY, "principals: a row has no valid tenant and name");
         return false;
     }
+    if (description != NULL &&
+        (!json_tree_is_text(description) || json_tree_text(description).len > LIMIT_POLICY_TEXT)) {
+        (void)fault_set(fault, HF_INVALID_POLICY,
+                        "principals: a description is a text of at most %d bytes",
+                        LIMIT_POLICY_TEXT);
+        return false;
+    }
+    if (!is_tenant(d, tenant, fault)) {
+        return false;
+    }
     for (size_t i = 0; i < json_tree_count(grants); i++) {
-        if (!check_grant(json_tree_at(grants, i), fault)) {
+        if (!check_grant(d, json_tree_at(grants, i), fault)) {
             return false;
         }
     }
@@ -178,30 +279,51 @@ static bool sort_principals(struct policy_document *d, const struct json_t *rows
     return true;
 }
 
+static bool check_tenants(struct policy_document *d, struct fault *fault)
+{
+    for (size_t i = 0; i < json_tree_count(d->tenants); i++) {
+        if (!check_tenant(json_tree_at(d->tenants, i), fault)) {
+            return false;
+        }
+    }
+    if (!sort_texts(d->memory, d->tenants, "name", &d->tenant_names)) {
+        (void)fault_set(fault, HF_INVALID_POLICY, "tenants: a tenant is there twice");
+        return false;
+    }
+    return true;
+}
+
+static bool check_serials(struct policy_document *d, struct fault *fault)
+{
+    bool is_valid = sort_texts(d->memory, d->serials, NULL, &d->serial_texts);
+    for (size_t i = 0; i < d->serial_texts.count && is_valid; i++) {
+        is_valid = policy_serial_is_valid(d->serial_texts.at[i]);
+    }
+    if (!is_valid) {
+        (void)fault_set(fault, HF_INVALID_POLICY,
+                        "barred_serials: a serial number is lower-case hexadecimal without leading "
+                        "zeros, and is there once");
+    }
+    return is_valid;
+}
+
 static bool check_form(struct policy_document *d, struct fault *fault)
 {
     const struct json_t *principals = json_tree_get(d->tree, "principals");
     d->tenants = json_tree_get(d->tree, "tenants");
     d->serials = json_tree_get(d->tree, "barred_serials");
     if (!is_object(d->tree, "the policy", document_keys, fault) ||
+        !is_number(json_tree_get(d->tree, "version"), "version", fault) ||
         !is_list(d->tenants, "tenants", fault) || !is_list(principals, "principals", fault) ||
-        !is_list(d->serials, "barred_serials", fault)) {
+        !is_list(d->serials, "barred_serials", fault) ||
+        !is_short(d->tenants, LIMIT_TENANTS, "tenants", fault) ||
+        !is_short(principals, LIMIT_PRINCIPALS, "principals", fault) ||
+        !is_short(d->serials, LIMIT_BARRED_SERIALS, "barred_serials", fault) ||
+        !check_tenants(d, fault) || !check_serials(d, fault)) {
         return false;
     }
-    for (size_t i = 0; i < json_tree_count(d->tenants); i++) {
-        if (!check_tenant(json_tree_at(d->tenants, i), fault)) {
-            return false;
-        }
-    }
     for (size_t i = 0; i < json_tree_count(principals); i++) {
-        if (!check_principal(json_tree_at(principals, i), fault)) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < json_tree_count(d->serials); i++) {
-        if (!policy_serial_is_valid(json_tree_text(json_tree_at(d->serials, i)))) {
-            (void)fault_set(fault, HF_INVALID_POLICY,
-                            "barred_serials: a serial number is lower-case hexadecimal");
+        if (!check_principal(d, json_tree_at(principals, i), fault)) {
             return false;
         }
     }
@@ -227,12 +349,21 @@ struct policy_document *document_new(const struct memory *memory, struct slice t
     return d;
 }
 
+static void free_texts(const struct memory *memory, struct document_texts *texts)
+{
+    if (texts->at != NULL) {
+        memory_free(memory, texts->at, texts->count * sizeof(*texts->at));
+    }
+}
+
 void document_free(struct policy_document *d)
 {
     if (d == NULL) {
         return;
     }
     json_tree_free(d->tree);
+    free_texts(d->memory, &d->tenant_names);
+    free_texts(d->memory, &d->serial_texts);
     if (d->principals != NULL) {
         memory_free(d->memory, d->principals, d->principal_count * sizeof(*d->principals));
     }
@@ -242,6 +373,24 @@ void document_free(struct policy_document *d)
 uint64_t document_version(const struct policy_document *d)
 {
     return json_tree_u64(json_tree_get(d->tree, "version"), UINT64_MAX);
+}
+
+bool document_has_administrator(const struct policy_document *d)
+{
+    for (size_t i = 0; i < d->principal_count; i++) {
+        const struct json_t *grants = json_tree_get(d->principals[i].row, "grants");
+        for (size_t g = 0; g < json_tree_count(grants); g++) {
+            const struct json_t *row = json_tree_at(grants, g);
+            uint32_t rights = 0;
+            (void)read_rights(json_tree_get(row, "rights"), &rights);
+            if (slice_equal(json_tree_text(json_tree_get(row, "tenant")), slice_of("*")) &&
+                slice_equal(json_tree_text(json_tree_get(row, "prefix")), slice_of("*")) &&
+                (rights & RIGHT_ADMIN) != 0) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 /* ---- difference ---- */
@@ -270,17 +419,6 @@ static void add(struct comparison *c, const struct policy_change *change, const 
     }
 }
 
-static const struct json_t *document_tenant(const struct policy_document *d, struct slice name)
-{
-    for (size_t i = 0; i < json_tree_count(d->tenants); i++) {
-        const struct json_t *row = json_tree_at(d->tenants, i);
-        if (slice_equal(json_tree_text(json_tree_get(row, "name")), name)) {
-            return row;
-        }
-    }
-    return NULL;
-}
-
 static void put_tenants(struct comparison *c)
 {
     for (size_t i = 0; i < json_tree_count(c->d->tenants); i++) {
@@ -306,7 +444,7 @@ static void put_tenants(struct comparison *c)
 static void drop_tenant(void *ctx, const struct tenant_view *tenant)
 {
     struct comparison *c = ctx;
-    if (tenant->number != 0 && document_tenant(c->d, tenant->name) == NULL) {
+    if (tenant->number != 0 && !has_tenant(c->d, tenant->name)) {
         add(c, &(struct policy_change){.kind = POLICY_TENANT_REMOVE, .tenant = tenant->name},
             "remove tenant");
     }
@@ -386,20 +524,10 @@ static void drop_principal(void *ctx, const struct principal_view *principal)
     }
 }
 
-static bool has_serial(const struct policy_document *d, struct slice serial)
-{
-    for (size_t i = 0; i < json_tree_count(d->serials); i++) {
-        if (slice_equal(json_tree_text(json_tree_at(d->serials, i)), serial)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void allow_serial(void *ctx, struct slice serial)
 {
     struct comparison *c = ctx;
-    if (!has_serial(c->d, serial)) {
+    if (!has_text(&c->d->serial_texts, serial)) {
         add(c, &(struct policy_change){.kind = POLICY_SERIAL_ALLOW, .serial = serial},
             "allow serial");
     }

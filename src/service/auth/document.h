@@ -19,6 +19,9 @@ void document_free(struct policy_document *d);
 /* The version that the document was made from; UINT64_MAX: not given. */
 uint64_t document_version(const struct policy_document *d);
 
+/* Some principal has `admin` on the cluster. */
+bool document_has_administrator(const struct policy_document *d);
+
 /* The changes that lead from the policy to the document, in an order in which they can be applied.
  * `texts` gets one line for each, with a newline at its end. The list is valid until the next call
  * and document_free. */

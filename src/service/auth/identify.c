@@ -142,6 +142,17 @@ static enum auth_verdict by_certificate(struct service *s, struct auth_conn *con
     return AUTH_PASSED;
 }
 
+bool auth_knows_tenant(const struct policy *p, uint32_t principal, uint32_t tenant)
+{
+    struct principal_view view;
+    bool is_known =
+        principal == 0 || (policy_principal(p, principal, &view) && view.tenant == tenant);
+    for (unsigned right = RIGHT_LOCK; right <= RIGHT_ADMIN && !is_known; right <<= 1) {
+        is_known = policy_allows_some(p, principal, tenant, (enum right)right);
+    }
+    return is_known;
+}
+
 /* A tenant in which the caller has no right looks like one that does not exist. */
 static enum auth_verdict choose_tenant(const struct service *s, struct slice name,
                                        struct caller *caller, struct fault *fault)
@@ -152,15 +163,10 @@ static enum auth_verdict choose_tenant(const struct service *s, struct slice nam
     if (name.len == 0) {
         return AUTH_PASSED;
     }
-    if (policy_find_tenant(p, name, &tenant)) {
-        bool is_home = tenant.number == caller->id.tenant;
-        for (unsigned right = RIGHT_LOCK; right <= RIGHT_ADMIN && !is_home; right <<= 1) {
-            is_home = policy_allows_some(p, caller->id.principal, tenant.number, right);
-        }
-        if (is_home) {
-            caller->id.tenant = tenant.number;
-            return AUTH_PASSED;
-        }
+    if (policy_find_tenant(p, name, &tenant) &&
+        auth_knows_tenant(p, caller->id.principal, tenant.number)) {
+        caller->id.tenant = tenant.number;
+        return AUTH_PASSED;
     }
     struct slice who = policy_principal_text(p, caller->id.principal, text);
     (void)fault_set(fault, HF_DENIED, "principal %.*s has no right in tenant %.*s", (int)who.len,

@@ -71,8 +71,15 @@ static void render_changes(struct api_request *x, const struct result *r, struct
     json_write_close(w);
 }
 
+static void answer_changes(struct api_request *x)
+{
+    x->need = NEED_CALLER; /* the right was checked */
+    api_request_answer_json(x, 200, render_changes);
+}
+
 static void submit_changes(struct policy_work *work, const struct packed *changes)
 {
+    /* A dry run ends after the rules that need no state. */
     struct api_request *x = work->x;
     struct command c;
     uint8_t text[PRINCIPAL_TEXT];
@@ -86,6 +93,8 @@ static void submit_changes(struct policy_work *work, const struct packed *change
     enum hf_error error = command_check(&c);
     if (error != HF_OK) {
         api_request_fail(x, error, NULL);
+    } else if (work->is_dry) {
+        answer_changes(x);
     } else {
         api_request_submit(x, &c, true, render_changes);
     }
@@ -103,9 +112,13 @@ static void compare(struct policy_work *work)
         api_request_fail(x, HF_POLICY_CONFLICT, NULL);
     } else if (document_compare(work->document, p, &changes, &work->texts, &fault) != HF_OK) {
         api_request_fault(x, &fault);
-    } else if (work->is_dry || changes.count == 0) {
-        x->need = NEED_CALLER; /* the right was checked */
-        api_request_answer_json(x, 200, render_changes);
+    } else if (x->caller.id.principal != 0 && !document_has_administrator(work->document)) {
+        api_request_fail(
+            x, HF_INVALID_POLICY,
+            "principals: none has the right admin with tenant * and prefix *, so nobody "
+            "could change the policy any more; nothing was done");
+    } else if (changes.count == 0) {
+        answer_changes(x);
     } else {
         submit_changes(work, &changes);
     }
@@ -226,7 +239,8 @@ static void render_explain(struct api_request *x, const struct result *r, struct
         x->refused = HF_POLICY_NOT_FOUND;
         return;
     }
-    if (other.len > 0 ? !policy_find_tenant(p, other, &tenant)
+    if (other.len > 0 ? !policy_find_tenant(p, other, &tenant) ||
+                            !auth_knows_tenant(p, x->caller.id.principal, tenant.number)
                       : !policy_tenant(p, principal.tenant, &tenant)) {
         x->refused = HF_POLICY_NOT_FOUND;
         return;

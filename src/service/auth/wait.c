@@ -98,11 +98,11 @@ void auth_failed(struct service *s, const struct auth_conn *conn)
 static uint64_t delay_ms(const struct auth_state *a, const struct auth_conn *conn, uint64_t now_ms)
 {
     const struct auth_address *slot = &a->addresses[conn->address % AUTH_ADDRESSES];
-    if (slot->address != conn->address || slot->failures <= AUTH_FREE_FAILURES ||
+    if (slot->address != conn->address || slot->failures < AUTH_FREE_FAILURES ||
         now_ms - slot->last_ms > AUTH_FORGET_MS) {
         return 0;
     }
-    uint32_t doublings = slot->failures - AUTH_FREE_FAILURES - 1;
+    uint32_t doublings = slot->failures - AUTH_FREE_FAILURES;
     return (uint64_t)AUTH_DELAY_MS
            << (doublings < AUTH_DELAY_DOUBLINGS ? doublings : AUTH_DELAY_DOUBLINGS);
 }

@@ -123,6 +123,21 @@ static uint64_t scan_page(struct scan *scan, uint64_t cursor)
     return next == VIEW_END ? 0 : next + SCAN_COUNTERS;
 }
 
+/* False: the error was sent. The caller may read some name; others are left out. */
+static bool may_list(struct keyspace *k, const struct key_sink *to)
+{
+    const struct policy *p = service_policy(k->service);
+    if (k->who.principal == 0 ||
+        policy_allows_some(p, k->who.principal, k->who.tenant, RIGHT_READ)) {
+        return true;
+    }
+    char text[AUTH_TEXT];
+    auth_denial(p, k->who, RIGHT_READ, slice_make(NULL, 0), text);
+    auth_denied(k->service, k->who, text);
+    to->error(to->ctx, "NOPERM", text);
+    return false;
+}
+
 void key_scan(struct keyspace *k, const struct slice *args, uint32_t count,
               const struct key_sink *to)
 {
@@ -136,6 +151,9 @@ void key_scan(struct keyspace *k, const struct slice *args, uint32_t count,
     const char *problem = read_options(args, count, &scan);
     if (problem != NULL) {
         to->error(to->ctx, "ERR", problem);
+        return;
+    }
+    if (!may_list(k, to)) {
         return;
     }
     uint64_t next = scan_page(&scan, (uint64_t)cursor);
@@ -179,6 +197,9 @@ void key_dbsize(struct keyspace *k, const struct slice *args, uint32_t count,
     (void)args;
     (void)count;
     struct core_stats stats;
+    if (!may_list(k, to)) {
+        return;
+    }
     if (k->who.principal != 0) {
         count_own(k, to);
         return;
