@@ -67,7 +67,8 @@ bool auth_knows_tenant(const struct policy *p, uint32_t principal, uint32_t tena
 /* Of the needs that neither a command nor the rows of the answer decide. */
 enum auth_verdict auth_check_need(const struct service *s, const struct caller *caller,
                                   enum need need, struct fault *fault);
-/* HF_OK, or why no caller is served now: HF_POLICY_STALE, HF_NOT_UPGRADED. */
+/* HF_OK, or why no caller is served now: HF_POLICY_STALE, HF_UNAVAILABLE (whether the state has the
+ * version is not known), HF_NOT_UPGRADED. */
 enum hf_error auth_is_ready(const struct service *s, const char **message);
 
 /* For api_request and gRPC. True: x->caller is set. False: the request is answered, or waits and is
