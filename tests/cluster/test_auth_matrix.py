@@ -300,6 +300,7 @@ def request_http(node, role):
     return results
 
 
+@pytest.mark.sanitized
 def test_every_route_and_role(node):
     check_rows("http", HTTP)
     compare(in_parallel(lambda role: request_http(node, role)), HTTP)
@@ -340,6 +341,7 @@ def request_grpc(node, role, rows):
     return results
 
 
+@pytest.mark.sanitized
 def test_every_method_and_role(node, stubs):  # noqa: F811
     rows = grpc_rows(stubs)
     check_rows("grpc", rows)
@@ -397,6 +399,7 @@ def request_resp(node, role, sha):
     return results
 
 
+@pytest.mark.sanitized
 def test_every_command_and_role(node):
     check_rows("resp", RESP)
     root, known = resp_client(node, "root")

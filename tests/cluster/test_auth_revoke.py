@@ -88,6 +88,7 @@ def open_session(node, stubs, principal):  # noqa: F811
     return requests, answers, answers.get(timeout=PATIENCE).opened.session_id
 
 
+@pytest.mark.sanitized
 def test_everything_of_a_revoked_token_ends_on_every_node(cluster, stubs):  # noqa: F811
     """Through another node than the one that has the connections."""
     follower, other = cluster.followers()[0], cluster.leader()
