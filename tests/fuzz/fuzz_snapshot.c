@@ -91,7 +91,7 @@ static void live(struct core *core)
     for (unsigned i = 0; i < 50; i++) {
         uint64_t due_ms = core_next_due_ms(core);
         if (due_ms >= LIMIT_NUMBER || core->index > enough || core->counter > enough ||
-            core->audit_number > enough) {
+            core->own.audit_number > enough) {
             return;
         }
         now_ms = due_ms > now_ms ? due_ms : now_ms;
