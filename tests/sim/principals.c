@@ -14,9 +14,9 @@
 
 enum {
     WORKERS = 4, /* names of principals */
-    GUESTS = 8,  /* clients */
-    FIRST_GUEST = CLIENTS + 1,
-    ADMINISTRATOR = FIRST_GUEST + GUESTS,
+    USERS = 8,   /* clients */
+    FIRST_USER = CLIENTS + 1,
+    ADMINISTRATOR = FIRST_USER + USERS,
     PLACES = 4, /* names of locks */
     NUMBERS = 4096,
     NUMBER_BASE = 1000000,
@@ -88,7 +88,7 @@ static bool is_on(void)
 
 bool principals_is_client(int client)
 {
-    return client >= FIRST_GUEST;
+    return client >= FIRST_USER;
 }
 
 static uint32_t number_of(struct id id)
@@ -530,7 +530,7 @@ static void fill_acquire(struct command *c, uint32_t number, char name[8])
 {
     place_name((uint32_t)chance_below(PLACES), name);
     c->acquire.lease = id_of(number);
-    c->acquire.client = slice_of("guest");
+    c->acquire.client = slice_of("user");
     c->acquire.names.count = 1;
     c->acquire.names.at[0] = slice_of(name);
     c->acquire.ttl_ms = 100 + (uint32_t)chance_below(600);
@@ -586,7 +586,7 @@ static void act(struct happening *h)
         command_init(&c, COMMAND_SESSION_OPEN);
         c.principal = number;
         c.session_open.id = id_of(number);
-        c.session_open.client = slice_of("guest");
+        c.session_open.client = slice_of("user");
         c.session_open.ttl_ms = SESSION_TTL_MS;
         p.opened[p.opened_count++ % RECENT] = c.session_open.id;
     } else {
@@ -609,8 +609,8 @@ void principals_begin(void)
         return;
     }
     happen(500000, administer, 0);
-    for (int i = 0; i < GUESTS; i++) {
-        happen(600000 + chance_below(100000), act, 0)->a = (uint64_t)(FIRST_GUEST + i);
+    for (int i = 0; i < USERS; i++) {
+        happen(600000 + chance_below(100000), act, 0)->a = (uint64_t)(FIRST_USER + i);
     }
 }
 
