@@ -27,6 +27,7 @@ enum {
     LATE_MS = 100,
     SESSIONS = 256,
     RECENT = 16,
+    BUSY_US = 600000,
 };
 
 /* What a change of the policy did, in log order. */
@@ -74,6 +75,7 @@ static struct {
     uint64_t pending_until_us;
     uint64_t attempt;
     bool pending_removes;
+    uint64_t busy_until_us[USERS]; /* a client waits for its answer so long */
     /* What clients may use. */
     struct id leases[RECENT];
     uint32_t lease_count;
@@ -564,9 +566,11 @@ static void act(struct happening *h)
         return;
     }
     happen(5000 + chance_below(60000), act, 0)->a = h->a;
-    if (!p.has_policy || p.last_number == 0) {
+    uint64_t *busy_until_us = &p.busy_until_us[(int)h->a - FIRST_USER];
+    if (!p.has_policy || p.last_number == 0 || world.now_us < *busy_until_us) {
         return;
     }
+    *busy_until_us = world.now_us + BUSY_US;
     uint32_t number = some_number();
     struct id lease = p.leases[chance_below(RECENT)];
     uint64_t what = chance_below(20);
@@ -600,6 +604,8 @@ void principals_hear(const struct sim_answer *a)
 {
     if (a->client == ADMINISTRATOR) {
         hear_change(a);
+    } else {
+        p.busy_until_us[a->client - FIRST_USER] = 0;
     }
 }
 
