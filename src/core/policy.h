@@ -2,7 +2,7 @@
  * It is changed only by the command policy_change; every question about it is a pure function.
  *
  * Tenant 0 is `default` and always exists. Numbers of tenants, principals and tokens are given in
- * order and never used again. Wall-clock expiry of tokens is not judged here: the edge and the leader
+ * order and never used again. Wall-clock expiry of tokens is not checked here: the edge and the leader
  * compare token_view.expires_wall_ms with their clocks.
  *
  * Answer of a policy_change (core/result.h): `token` is the new version of the policy, `count` the

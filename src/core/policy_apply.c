@@ -18,7 +18,7 @@ enum done {
     DONE_SERIAL_REMOVED /* at `position` */
 };
 
-struct entry {
+struct journal_entry {
     enum done done;
     uint32_t position;
     void *row;
@@ -31,25 +31,25 @@ struct entry {
 /* A principal_put of a new principal makes two entries, a rescue one for each administrator. */
 enum { JOURNAL_MAX = 2 * LIMIT_POLICY_CHANGES + LIMIT_CLUSTER_ADMINS };
 
-struct journal {
+struct policy_journal {
     struct policy *p;
     const struct policy_situation *now;
     struct policy_outcome *out;
     uint32_t count;
-    struct entry entries[JOURNAL_MAX];
+    struct journal_entry entries[JOURNAL_MAX];
 };
 
-static struct entry *note(struct journal *j, enum done done, void *row)
+static struct journal_entry *note(struct policy_journal *j, enum done done, void *row)
 {
     hf_assert(j->count < JOURNAL_MAX && row != NULL);
-    struct entry *e = &j->entries[j->count++];
+    struct journal_entry *e = &j->entries[j->count++];
     e->done = done;
     e->row = row;
     j->out->steps++;
     return e;
 }
 
-static void undo(struct policy *p, struct entry *e)
+static void undo(struct policy *p, struct journal_entry *e)
 {
     switch (e->done) {
     case DONE_TENANT_ADDED:
@@ -90,7 +90,7 @@ static void undo(struct policy *p, struct entry *e)
 }
 
 /* Frees what was replaced or removed. */
-static void commit(struct policy *p, struct entry *e)
+static void commit(struct policy *p, struct journal_entry *e)
 {
     switch (e->done) {
     case DONE_TENANT_REMOVED:
@@ -119,12 +119,12 @@ static void commit(struct policy *p, struct entry *e)
 
 /* ---- the changes ---- */
 
-static enum hf_error put_tenant(struct journal *j, const struct policy_change *c)
+static enum hf_error put_tenant(struct policy_journal *j, const struct policy_change *c)
 {
     struct policy *p = j->p;
     struct policy_tenant_row *row = policy_tenant_named(p, c->tenant);
     if (row == NULL) {
-        if (p->tenants.count == LIMIT_TENANTS) {
+        if (p->tenants.count == LIMIT_TENANTS || p->last_tenant + 1 == TENANT_ALL) {
             return HF_POLICY_FULL;
         }
         row = policy_add_tenant(p, p->last_tenant + 1, c->tenant);
@@ -136,7 +136,7 @@ static enum hf_error put_tenant(struct journal *j, const struct policy_change *c
     return HF_OK;
 }
 
-static enum hf_error remove_tenant(struct journal *j, const struct policy_change *c)
+static enum hf_error remove_tenant(struct policy_journal *j, const struct policy_change *c)
 {
     struct policy_tenant_row *row = policy_tenant_named(j->p, c->tenant);
     if (row == NULL) {
@@ -166,7 +166,7 @@ static bool tenants_exist(const struct policy *p, const struct packed *grants)
     return true;
 }
 
-static enum hf_error put_principal(struct journal *j, const struct policy_change *c)
+static enum hf_error put_principal(struct policy_journal *j, const struct policy_change *c)
 {
     struct policy *p = j->p;
     struct policy_tenant_row *home = policy_tenant_named(p, c->tenant);
@@ -175,13 +175,13 @@ static enum hf_error put_principal(struct journal *j, const struct policy_change
     }
     struct policy_principal_row *row = policy_principal_named(p, home->number, c->name);
     if (row == NULL) {
-        if (p->principals.count == LIMIT_PRINCIPALS) {
+        if (p->principals.count == LIMIT_PRINCIPALS || p->last_principal == UINT32_MAX) {
             return HF_POLICY_FULL;
         }
         row = policy_add_principal(p, p->last_principal + 1, home->number, c->name);
         (void)note(j, DONE_PRINCIPAL_ADDED, row);
     }
-    struct entry *e = note(j, DONE_PRINCIPAL_SET, row);
+    struct journal_entry *e = note(j, DONE_PRINCIPAL_SET, row);
     e->terms = policy_terms_new(p, c->description, &c->grants);
     policy_swap_terms(p, row, &e->terms);
     j->out->steps += c->grants.count;
@@ -195,14 +195,14 @@ static struct policy_principal_row *named(const struct policy *p, const struct p
     return home == NULL ? NULL : policy_principal_named(p, home->number, c->name);
 }
 
-static void drop_principal(struct journal *j, struct policy_principal_row *row)
+static void drop_principal(struct policy_journal *j, struct policy_principal_row *row)
 {
     j->out->steps += row->tokens;
     policy_unlink_principal(j->p, row);
     (void)note(j, DONE_PRINCIPAL_REMOVED, row);
 }
 
-static enum hf_error remove_principal(struct journal *j, const struct policy_change *c)
+static enum hf_error remove_principal(struct policy_journal *j, const struct policy_change *c)
 {
     struct policy_principal_row *row = named(j->p, c);
     if (row == NULL) {
@@ -212,7 +212,7 @@ static enum hf_error remove_principal(struct journal *j, const struct policy_cha
     return HF_OK;
 }
 
-static enum hf_error add_token(struct journal *j, const struct policy_change *c)
+static enum hf_error add_token(struct policy_journal *j, const struct policy_change *c)
 {
     struct policy *p = j->p;
     const struct policy_principal_row *owner = named(p, c);
@@ -222,7 +222,8 @@ static enum hf_error add_token(struct journal *j, const struct policy_change *c)
     if (policy_token_hashed(p, c->sha256.data) != NULL) {
         return HF_POLICY_EXISTS;
     }
-    if (p->tokens.count == LIMIT_TOKENS || owner->tokens == LIMIT_PRINCIPAL_TOKENS) {
+    if (p->tokens.count == LIMIT_TOKENS || p->last_token + 1 == LIMIT_NUMBER ||
+        owner->tokens == LIMIT_PRINCIPAL_TOKENS) {
         return HF_POLICY_FULL;
     }
     struct policy_token_row row = {.number = p->last_token + 1,
@@ -239,7 +240,7 @@ static enum hf_error add_token(struct journal *j, const struct policy_change *c)
     return HF_OK;
 }
 
-static enum hf_error remove_token(struct journal *j, const struct policy_change *c)
+static enum hf_error remove_token(struct policy_journal *j, const struct policy_change *c)
 {
     struct policy_token_row *row = policy_token_row(j->p, c->token);
     if (row == NULL) {
@@ -250,7 +251,7 @@ static enum hf_error remove_token(struct journal *j, const struct policy_change 
     return HF_OK;
 }
 
-static enum hf_error bar_serial(struct journal *j, const struct policy_change *c)
+static enum hf_error bar_serial(struct policy_journal *j, const struct policy_change *c)
 {
     struct policy *p = j->p;
     if (policy_is_barred(p, c->serial)) {
@@ -265,7 +266,7 @@ static enum hf_error bar_serial(struct journal *j, const struct policy_change *c
     return HF_OK;
 }
 
-static enum hf_error allow_serial(struct journal *j, const struct policy_change *c)
+static enum hf_error allow_serial(struct policy_journal *j, const struct policy_change *c)
 {
     uint32_t at = policy_serial_at(j->p, c->serial);
     if (at == UINT32_MAX) {
@@ -275,7 +276,7 @@ static enum hf_error allow_serial(struct journal *j, const struct policy_change 
     return HF_OK;
 }
 
-static enum hf_error apply_one(struct journal *j, const struct policy_change *c)
+static enum hf_error apply_one(struct policy_journal *j, const struct policy_change *c)
 {
     switch (c->kind) {
     case POLICY_TENANT_PUT:
@@ -302,7 +303,7 @@ static enum hf_error apply_one(struct journal *j, const struct policy_change *c)
 }
 
 /* Removes every administrator of the cluster. */
-static void rescue(struct journal *j)
+static void rescue(struct policy_journal *j)
 {
     j->out->steps += j->p->principals.count / 16; /* looking at one is little work */
     for (uint32_t i = j->p->principals.count; i > 0 && j->p->admins > 0; i--) {
@@ -336,7 +337,7 @@ void policy_apply(struct policy *p, const struct command_policy_change *change,
         out->error = HF_POLICY_CONFLICT;
         return;
     }
-    struct journal j = {.p = p, .now = now, .out = out};
+    struct policy_journal j = {.p = p, .now = now, .out = out};
     const uint32_t last_tenant = p->last_tenant;
     const uint32_t last_principal = p->last_principal;
     const uint64_t last_token = p->last_token;

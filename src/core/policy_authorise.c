@@ -3,13 +3,14 @@
 #include "base/panic.h"
 #include "core/policy_state.h"
 
-struct check {
+struct authorisation {
     const struct policy *policy;
     const struct command *command;
     struct denial *denial; /* or NULL */
 };
 
-static bool denied(const struct check *c, enum right right, struct slice name, bool of_cluster)
+static bool denied(const struct authorisation *c, enum right right, struct slice name,
+                   bool of_cluster)
 {
     if (c->denial != NULL) {
         *c->denial = (struct denial){.right = right, .name = name, .of_cluster = of_cluster};
@@ -17,19 +18,19 @@ static bool denied(const struct check *c, enum right right, struct slice name, b
     return false;
 }
 
-static bool has(const struct check *c, enum right right, struct slice name)
+static bool has(const struct authorisation *c, enum right right, struct slice name)
 {
     return policy_allows(c->policy, c->command->principal, c->command->tenant, right, name) ||
            denied(c, right, name, false);
 }
 
-static bool has_some(const struct check *c, enum right right)
+static bool has_some(const struct authorisation *c, enum right right)
 {
     return policy_allows_some(c->policy, c->command->principal, c->command->tenant, right) ||
            denied(c, right, slice_make(NULL, 0), false);
 }
 
-static bool may_acquire(const struct check *c, const struct names *names)
+static bool may_acquire(const struct authorisation *c, const struct names *names)
 {
     for (uint32_t i = 0; i < names->count; i++) {
         if (!has(c, RIGHT_LOCK, names->at[i])) {
@@ -39,7 +40,7 @@ static bool may_acquire(const struct check *c, const struct names *names)
     return true;
 }
 
-static bool may_transact(const struct check *c, const struct command_transact *t)
+static bool may_transact(const struct authorisation *c, const struct command_transact *t)
 {
     struct reader r = packed_reader(&t->checks);
     struct key_check check;
@@ -60,7 +61,7 @@ static bool may_transact(const struct check *c, const struct command_transact *t
 }
 
 /* The home tenant of the principal that a change of tokens concerns. */
-static bool tenant_of_token(const struct check *c, const struct policy_change *change,
+static bool tenant_of_token(const struct authorisation *c, const struct policy_change *change,
                             uint32_t *tenant)
 {
     if (change->kind == POLICY_TOKEN_ADD) {
@@ -78,7 +79,7 @@ static bool tenant_of_token(const struct check *c, const struct policy_change *c
 
 /* An administrator of a tenant gives out and removes the tokens of principals at home there. Not
  * those of principals with rights beyond it: their tokens would give those rights away. */
-static bool may_change_token(const struct check *c, const struct policy_change *change)
+static bool may_change_token(const struct authorisation *c, const struct policy_change *change)
 {
     uint32_t tenant;
     if (!tenant_of_token(c, change, &tenant) ||
@@ -98,7 +99,8 @@ static bool may_change_token(const struct check *c, const struct policy_change *
     return owner != NULL;
 }
 
-static bool may_change_policy(const struct check *c, const struct command_policy_change *change)
+static bool may_change_policy(const struct authorisation *c,
+                              const struct command_policy_change *change)
 {
     if (policy_allows_cluster(c->policy, c->command->principal, RIGHT_ADMIN)) {
         return true;
@@ -112,7 +114,7 @@ static bool may_change_policy(const struct check *c, const struct command_policy
     return ok || denied(c, RIGHT_ADMIN, slice_make(NULL, 0), true);
 }
 
-static bool may(const struct check *c)
+static bool may(const struct authorisation *c)
 {
     const struct command *cmd = c->command;
     switch (cmd->type) {
@@ -165,7 +167,7 @@ static bool may(const struct check *c)
 enum hf_error authorise_command(const struct policy *p, const struct command *command,
                                 struct denial *denial)
 {
-    struct check c = {p, command, denial};
+    struct authorisation c = {p, command, denial};
     if (command->principal == 0) {
         return HF_OK;
     }

@@ -321,6 +321,18 @@ static void a_renewal_without_a_name_is_decided_by_its_grant(void **state)
     assert_int_equal(who_may(&c), ALL_OF_TEAM); /* core_apply knows the names */
 }
 
+/* A node notes what it denied, with the principal that it denied it to. */
+static void a_note_of_denied_calls_needs_no_right(void **state)
+{
+    (void)state;
+    struct command c;
+    command_init(&c, COMMAND_NOTE);
+    c.tenant = 1;
+    c.note.action = NOTE_DENIED;
+    c.note.name = slice_of("jobs/1");
+    assert_int_equal(who_may(&c), ALL_OF_TEAM);
+}
+
 static void no_command_reaches_a_tenant_that_does_not_exist(void **state)
 {
     (void)state;
@@ -432,6 +444,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_denial_names_the_right_and_the_name, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_renewal_without_a_name_is_decided_by_its_grant, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_note_of_denied_calls_needs_no_right, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_command_reaches_a_tenant_that_does_not_exist, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_transaction_needs_the_rights_of_its_parts, set_up,
