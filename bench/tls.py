@@ -195,7 +195,8 @@ def compare(name, pair, options, api):
 
 def throughput(folder, certificates, options):
     found = []
-    for count, name in ((options.nodes, f"{options.nodes} nodes, clients and peers"), (1, "1 node, clients only")):
+    rows = {options.nodes: f"{options.nodes} nodes, clients and peers", 1: "1 node, clients only"}
+    for count, name in rows.items():
         pair = [Nodes(folder / f"clear-{count}", count), Nodes(folder / f"tls-{count}", count, certificates)]
         try:
             for nodes in pair:
@@ -353,6 +354,9 @@ def main():
     parser.add_argument("--api", type=lambda text: text.split(","), default=["grpc", "http", "resp"])
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(PARTS))
     options = parser.parse_args()
+    for name in options.only:
+        if name not in PARTS:
+            parser.error(f"there is no {name}; there are {', '.join(PARTS)}")
     folder = Path(tempfile.mkdtemp(prefix="holdfast-bench-"))
     try:
         certificates = Certificates(folder / "tls", options.nodes)
