@@ -429,6 +429,14 @@ void replica_set_unwatched(struct replica *r, bool unwatched)
     r->unwatched = unwatched;
 }
 
+void replica_note_refused(struct replica *r, const struct command *command)
+{
+    if (return_predictor_forget(&r->predictor, client_hash_of_command(command)) &&
+        r->expected > 0) {
+        r->expected--;
+    }
+}
+
 enum hf_error replica_submit(struct replica *r, const struct command *command, void *cookie,
                              struct replica_time now)
 {

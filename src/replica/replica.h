@@ -105,6 +105,8 @@ void replica_snapshot_abandoned(struct replica *r, struct replica_time now);
  * on_result follows. The replica itself proposes ticks (S1.4, S4.5). */
 enum hf_error replica_submit(struct replica *r, const struct command *command, void *cookie,
                              struct replica_time now);
+/* The command is refused and not submitted: the open batch does not wait for its client. */
+void replica_note_refused(struct replica *r, const struct command *command);
 /* The encoding of the last command with HF_OK; valid until the next call that changes the
  * replica. */
 struct slice replica_submitted(const struct replica *r);

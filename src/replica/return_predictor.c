@@ -94,6 +94,18 @@ void return_predictor_note_request(struct return_predictor *p, uint32_t hash)
     }
 }
 
+bool return_predictor_forget(struct return_predictor *p, uint32_t hash)
+{
+    uint16_t *slot = &p->awaited[hash % RETURN_SLOTS];
+    if (*slot == 0) {
+        return false;
+    }
+    hf_assert(p->answered > p->returned);
+    (*slot)--;
+    p->answered--;
+    return true;
+}
+
 uint32_t return_predictor_expected(const struct return_predictor *p)
 {
     uint64_t answered = p->answered_decayed;

@@ -33,6 +33,8 @@ void return_predictor_init(struct return_predictor *p);
 void return_predictor_begin_batch(struct return_predictor *p);
 void return_predictor_note_answer(struct return_predictor *p, uint32_t hash);
 void return_predictor_note_request(struct return_predictor *p, uint32_t hash);
+/* The client's next request enters no batch. True: it was awaited, and counts as not answered. */
+bool return_predictor_forget(struct return_predictor *p, uint32_t hash);
 /* Of the clients that the last batch answered. Where most return, all: the others are only late,
  * and a larger batch is worth the wait. */
 uint32_t return_predictor_expected(const struct return_predictor *p);

@@ -198,8 +198,8 @@ static void put_tenant(struct buffer *out, const struct node_tenant *tenant,
 static void put_tenants(struct buffer *out, const struct node_tenant *tenants, uint32_t count)
 {
     static const char *const help[] = {
-        "What the tenant has that the quota limits; only the leader counts the EFFICIENCY tier, "
-        "watchers are those of this node.",
+        ("What the tenant has that the quota limits; only the leader counts the EFFICIENCY tier, "
+         "watchers are those of this node."),
         "The quota of the tenant.",
         "Requests of the tenant refused by this node because of the quota."};
     for (unsigned metric = TENANT_USED; metric <= TENANT_REFUSED && count > 0; metric++) {

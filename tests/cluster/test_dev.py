@@ -31,8 +31,8 @@ def dev(tmp_path):
         yield start
         for process in started:
             if process.poll() is None:
-                process.kill()  # its nodes end with it
-                process.wait()
+                process.terminate()  # and its nodes: then nobody changes the folder any more
+                process.wait(PATIENCE)
 
 
 def read_until_ready(process):

@@ -44,6 +44,7 @@ void *calls_nobody(void); /* the cookie of a command that nobody waits for */
 void calls_end(void);
 
 /* clients.c: what comes back. */
+bool clients_are_stopping(void);
 void client_hears(const struct sim_answer *answer);
 int client_entry(int client, uint32_t *life); /* the node that it is connected to */
 

@@ -4,6 +4,7 @@
 #include "world.h"
 
 #include "core/snapshot.h"
+#include "principals.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -227,6 +228,7 @@ void check_event(const struct sim_node *n, const struct event *e)
         a->each = realloc(a->each, a->capacity * sizeof(*a->each));
     }
     a->each[a->count++] = hash;
+    principals_event(n, e);
     truth_event(e);
 }
 

@@ -3,6 +3,7 @@
  * the old token. What each saw goes into the history, which is checked as a whole. */
 #include "client.h"
 #include "keys.h"
+#include "principals.h"
 
 enum { CHECK_STEPS = 3000000 };
 
@@ -242,10 +243,14 @@ static void hear_result(struct sim_client *c, const struct sim_answer *a)
 
 void client_hears(const struct sim_answer *a)
 {
-    struct sim_client *c = &clients[a->client];
     if (clients_stopping) {
         return;
     }
+    if (principals_is_client(a->client)) {
+        principals_hear(a);
+        return;
+    }
+    struct sim_client *c = &clients[a->client];
     client_hear_epoch(c, a);
     if (a->kind == ANSWER_BROKEN) {
         client_choose_entry(c);
@@ -306,6 +311,7 @@ void clients_begin(void)
         client_choose_entry(c);
         client_next_step(c, 400000 + chance_below(50000));
     }
+    principals_begin();
 }
 
 /* What is under way has no outcome. */
@@ -324,6 +330,11 @@ void clients_stop(void)
         }
     }
     clients_stopping = true;
+}
+
+bool clients_are_stopping(void)
+{
+    return clients_stopping;
 }
 
 void clients_check(void)
@@ -356,5 +367,6 @@ void clients_end(void)
     clients_stopping = false;
     client_changes_end();
     keys_end();
+    principals_end();
     calls_end();
 }

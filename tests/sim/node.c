@@ -3,6 +3,7 @@
 
 #include "keys.h"
 #include "node/snapshot/state_load.h"
+#include "principals.h"
 #include "tier.h"
 
 static struct sim_node *node_of(void *ctx)
@@ -61,6 +62,7 @@ static void port_write(void *ctx, uint64_t first, const struct replica_entry *en
     }
     same_entries_written(n, first, entries, count);
     keys_written(first, entries, count);
+    principals_written(first, entries, count);
     disk_write_entries(n, first, entries, count);
 }
 
@@ -91,6 +93,7 @@ static void port_on_result(void *ctx, void *cookie, enum replica_outcome outcome
     struct sim_node *n = node_of(ctx);
     if (outcome == REPLICA_DONE) {
         memory_tier_on_replicated(n->tier, command, result);
+        principals_result(n, command, result);
     }
     clients_result(n, cookie, outcome, result);
 }
@@ -171,6 +174,7 @@ void node_after(struct sim_node *n)
     tier_run(n);
     check_node(n);
     keys_applied(n);
+    principals_applied(n);
     uint64_t next_us = replica_next_us(n->replica);
     uint64_t tier_us = tier_next_us(n);
     next_us = tier_us < next_us ? tier_us : next_us;

@@ -369,6 +369,11 @@ static void report(const struct sim_options *options, uint64_t seeds, const stru
     printf("keys: %llu transactions done, %llu conflicts\n", ull(c->key_changes),
            ull(c->key_conflicts));
     printf(
+        "principals: %llu changes of the policy, %llu removed (%llu answered), %llu granted, %llu "
+        "denied, %llu waiters denied\n",
+        ull(c->policy_changes), ull(c->revocations), ull(c->revocations_answered),
+        ull(c->granted_to_principals), ull(c->denied), ull(c->waits_denied));
+    printf(
         "tier EFFICIENCY: %llu granted, %llu lost by the epoch, %llu refused as of the other tier, "
         "%llu put off; %llu blocks of tokens requested, %llu granted of them\n",
         ull(c->tier_granted), ull(c->tier_lost), ull(c->tier_wrong), ull(c->tier_later),

@@ -14,6 +14,7 @@
  *   same_entries.c  one entry for each index and term
  *   tier.c      the tier EFFICIENCY of a leader    tier_truth.c  ... and what is true of it
  *   keys.c      keys of transactions, in log order
+ *   principals.c    principals that are narrowed and removed while they hold and wait
  *   trace.c     words and a picture of what happened */
 #ifndef HOLDFAST_TESTS_SIM_WORLD_H
 #define HOLDFAST_TESTS_SIM_WORLD_H
@@ -215,7 +216,8 @@ struct counts {
         retargets, promotions_cut, leaders_left, leaders_refused, transfers_in_change,
         voters_cut_power, stalls, parked, lost_in_stall, late_messages, rivals, rivals_won,
         late_pre_votes, candidates_cut, installs_beheaded, windows, windows_checked, sole_voter_us,
-        two_voters_us, kept_down, late_timeouts, answers_lost;
+        two_voters_us, kept_down, late_timeouts, answers_lost, policy_changes, revocations,
+        revocations_answered, granted_to_principals, waits_denied, denied;
 };
 
 struct world {

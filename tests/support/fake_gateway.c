@@ -263,7 +263,9 @@ bool fake_gateway_deliver(struct fake_gateway *g)
     if (!g->is_late) {
         g->first = g->last = NULL;
     }
-    begin_entry(g);
+    if (g->fails == HF_OK || g->does_before) { /* what is refused makes no entry */
+        begin_entry(g);
+    }
     g->is_inside = true;
     while (calls != NULL) {
         struct fake_call *c = calls;

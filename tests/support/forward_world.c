@@ -31,6 +31,13 @@ enum hf_error replica_submit(struct replica *r, const struct command *command, v
     return HF_OK;
 }
 
+void replica_note_refused(struct replica *r, const struct command *command)
+{
+    (void)r;
+    (void)command;
+    fake.noted_refused++;
+}
+
 bool replica_is_serving(const struct replica *r)
 {
     (void)r;

@@ -50,6 +50,7 @@ struct forward_fake {
     uint32_t limited_tenant;
     enum hf_error quota;
     struct quota_tenant quota_tenant;
+    uint32_t noted_refused;
     uint32_t tokens; /* taken of requests_per_second */
     uint64_t adds;
     bool no_majority;

@@ -39,6 +39,7 @@ static void a_refusal_says_which_quota_and_when_to_try_again(void **state)
     assert_int_equal(red.result.ttl_ms, 250);
     assert_int_equal(fake.submitted, 1); /* that of the other tenant */
     assert_int_equal(fake.quota_tenant.refused[QUOTA_WAITERS], 1);
+    assert_int_equal(fake.noted_refused, 1); /* no batch waits for it */
     assert_int_equal(fake.tokens, 1);
     forward_end(f);
 }

@@ -50,6 +50,22 @@ static void clients_that_never_return_are_soon_not_expected(void **state)
     assert_int_equal(return_predictor_expected(&predictor), 0);
 }
 
+static void a_client_whose_next_request_is_refused_counts_as_not_answered(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        run_batch(1, 64, 32);
+        for (uint32_t hash = 33; hash <= 64; hash++) {
+            assert_true(return_predictor_forget(&predictor, hash));
+        }
+        assert_false(return_predictor_forget(&predictor, 33));
+        assert_false(return_predictor_forget(&predictor, 1000));
+        assert_int_equal(return_predictor_expected(&predictor), 32);
+    }
+    run_batch(1, 64, 0);
+    assert_int_equal(return_predictor_expected(&predictor), 64); /* all others returned */
+}
+
 static void requests_of_other_clients_do_not_count_as_returns(void **state)
 {
     (void)state;
@@ -190,6 +206,7 @@ int main(void)
         T(at_first_all_clients_are_expected),
         T(clients_that_always_return_are_all_expected),
         T(clients_that_never_return_are_soon_not_expected),
+        T(a_client_whose_next_request_is_refused_counts_as_not_answered),
         T(requests_of_other_clients_do_not_count_as_returns),
         T(a_client_with_two_requests_returns_once),
         T(half_are_expected_where_half_return),

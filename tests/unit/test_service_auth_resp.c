@@ -144,7 +144,7 @@ static void a_revoked_token_closes_the_connection(void **state)
     struct resp_client *holds = client_as("red/admin", "t-red-admin");
     struct resp_client *other = client_as("red/read", "t-red-read");
     resp_request(holds, "SET app/a 1 NX EX 30", "+OK|");
-    resp_request(c, "SUBSCRIBE app/news", "*3|$9|subscribe|$8|app/news|:1|");
+    resp_request(c, "SUBSCRIBE app/chan", "*3|$9|subscribe|$8|app/chan|:1|");
     resp_say(waits, "HF.ACQUIRE app/a v PX 30000 WAIT 30000");
     remove_token(&world.gateway, "t-red-lock");
     resp_world_run(&world);
@@ -177,26 +177,26 @@ static void a_message_stays_in_its_tenant(void **state)
     struct resp_client *red = client_as("red/lock", "t-red-lock");
     struct resp_client *reds = client_as("red/lock", "t-red-lock");
     struct resp_client *blue = client_as("blue/lock", "t-blue-lock");
-    resp_request(red, "SUBSCRIBE app/news", "*3|$9|subscribe|$8|app/news|:1|");
+    resp_request(red, "SUBSCRIBE app/chan", "*3|$9|subscribe|$8|app/chan|:1|");
     resp_request(reds, "PSUBSCRIBE app/*", "*3|$10|psubscribe|$5|app/*|:1|");
-    resp_request(blue, "PUBLISH app/news secret", ":0|");
+    resp_request(blue, "PUBLISH app/chan secret", ":0|");
     resp_expect(red, "");
     resp_expect(reds, "");
-    resp_request(blue, "PUBSUB NUMSUB app/news", "*2|$8|app/news|:0|");
+    resp_request(blue, "PUBSUB NUMSUB app/chan", "*2|$8|app/chan|:0|");
     resp_request(blue, "PUBSUB NUMPAT", ":0|");
     struct resp_client *speaker = client_as("red/lock", "t-red-lock");
-    resp_request(speaker, "PUBSUB NUMSUB app/news", "*2|$8|app/news|:1|");
+    resp_request(speaker, "PUBSUB NUMSUB app/chan", "*2|$8|app/chan|:1|");
     resp_request(speaker, "PUBSUB NUMPAT", ":1|");
-    resp_request(speaker, "PUBLISH app/news hello", ":2|");
-    resp_expect(red, "*3|$7|message|$8|app/news|$5|hello|");
-    resp_expect(reds, "*4|$8|pmessage|$5|app/*|$8|app/news|$5|hello|");
+    resp_request(speaker, "PUBLISH app/chan hello", ":2|");
+    resp_expect(red, "*3|$7|message|$8|app/chan|$5|hello|");
+    resp_expect(reds, "*4|$8|pmessage|$5|app/*|$8|app/chan|$5|hello|");
 }
 
 static void a_channel_needs_the_right_to_read_it(void **state)
 {
     struct resp_client *none = client_as("red/none", "t-red-none");
     struct resp_client *read = client_as("red/read", "t-red-read");
-    resp_say(none, "SUBSCRIBE app/news");
+    resp_say(none, "SUBSCRIBE app/chan");
     resp_expect_start(none, "-NOPERM");
     resp_say(none, "PSUBSCRIBE *");
     resp_expect_start(none, "-NOPERM");
@@ -266,6 +266,21 @@ static void own_means_the_same_principal(void **state)
     assert_int_equal(forced(), 1);
 }
 
+/* The leader refuses a denied command before the log, so no entry follows. */
+static void a_refused_command_blocks_no_other(void **state)
+{
+    struct resp_client *red = client_as("red/admin", "t-red-admin");
+    struct resp_client *blue = client_as("blue/lock", "t-blue-lock");
+    resp_request(red, "SET app/a 1 NX EX 30", "+OK|");
+    resp_request(blue, "SET app/a 1 NX EX 30", "+OK|");
+    world.gateway.fails = HF_DENIED;
+    resp_say(red, "DEL app/a");
+    resp_expect_start(red, "-NOPERM");
+    world.gateway.fails = HF_OK;
+    resp_request(blue, "DEL app/a", ":1|");
+    resp_request(red, "DEL app/a", ":1|");
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up_auth, tear_down)
@@ -284,6 +299,7 @@ int main(void)
         T(a_channel_needs_the_right_to_read_it),
         T(a_client_list_has_the_own_connections),
         T(own_means_the_same_principal),
+        T(a_refused_command_blocks_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

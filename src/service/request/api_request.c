@@ -26,6 +26,7 @@ void api_request_init(struct api_request *x, struct service *s,
     x->now = false;
     x->ttl_ms = 0;
     x->refused = HF_OK;
+    x->refusal = (struct quota_refusal){.limit = 0};
     x->render = NULL;
     x->pending = NULL;
     x->member = 0;

@@ -10,9 +10,9 @@ bool resp_needs_auth(const struct service *s)
     return s->auth != NULL || s->options.resp_password[0] != '\0';
 }
 
-static struct credentials read_user(struct slice user, struct slice token)
+static struct auth_credentials read_user(struct slice user, struct slice token)
 {
-    struct credentials c = {.token = token, .user = user};
+    struct auth_credentials c = {.token = token, .user = user};
     const uint8_t *colon = user.len == 0 ? NULL : memchr(user.data, ':', user.len);
     if (colon != NULL) {
         size_t len = (size_t)(colon - user.data);
@@ -47,7 +47,7 @@ static enum auth_verdict identify(struct resp_conn *conn, struct slice user, str
 {
     /* Redis clients name this user when they name none. */
     bool is_default = slice_is_word(user, "default");
-    struct credentials c = read_user(is_default ? slice_make(NULL, 0) : user, token);
+    struct auth_credentials c = read_user(is_default ? slice_make(NULL, 0) : user, token);
     return auth_identify(conn->service, &conn->auth, &c, caller, fault);
 }
 
@@ -61,7 +61,7 @@ static void decide(struct auth_wait *wait)
 static enum auth_verdict identify_certificate(struct resp_conn *conn, struct caller *caller,
                                               struct fault *fault)
 {
-    struct credentials none = {.is_foreign = false};
+    struct auth_credentials none = {.is_foreign = false};
     return auth_identify(conn->service, &conn->auth, &none, caller, fault);
 }
 

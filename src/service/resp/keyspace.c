@@ -329,6 +329,11 @@ bool keyspace_is_busy(const struct keyspace *k)
     return false;
 }
 
+void keyspace_forget_submitted(struct keyspace *k)
+{
+    memset(k->written, 0, sizeof(k->written));
+}
+
 void keyspace_submitted(struct keyspace *k)
 {
     uint64_t mark = core_index(k->core) + 1;

@@ -70,6 +70,8 @@ bool keyspace_is_idle(const struct keyspace *k);
 enum hf_error keyspace_build(struct keyspace *k, struct command *out);
 /* After the command was submitted. */
 void keyspace_submitted(struct keyspace *k);
+/* A command was refused: no key counts as being changed. */
+void keyspace_forget_submitted(struct keyspace *k);
 
 /* ---- for the commands ---- */
 

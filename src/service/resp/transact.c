@@ -155,6 +155,16 @@ static bool leads(const struct service *s)
     return status.leader == status.node;
 }
 
+/* A refused command changes no key and may leave the core's index where it is. Without its mark, a run
+ * over the same keys can conflict, and is repeated. */
+static void forget_submitted(struct resp_shared *shared)
+{
+    keyspace_forget_submitted(&shared->keyspace);
+    for (struct list *link = shared->pending.next; link != &shared->pending; link = link->next) {
+        LIST_OBJECT(link, struct resp_conn, pending)->busy_index = 0;
+    }
+}
+
 static void on_done(void *owner, enum hf_error error, const struct result *result)
 {
     struct resp_conn *conn = owner;
@@ -163,8 +173,10 @@ static void on_done(void *owner, enum hf_error error, const struct result *resul
     conn->awaited = NULL;
     if (error == HF_OK && result->error == HF_QUOTA) {
         struct quota_refusal refusal = auth_refusal_of(result);
+        forget_submitted(resp_shared(conn));
         answer_quota(conn, &refusal);
     } else if (error != HF_OK || result->error != HF_OK) {
+        forget_submitted(resp_shared(conn));
         answer_error(conn, error != HF_OK ? error : result->error);
     } else if (result->outcome == OUTCOME_DONE) {
         answer(conn);
