@@ -124,7 +124,7 @@ static enum hf_error put_tenant(struct journal *j, const struct policy_change *c
     struct policy *p = j->p;
     struct policy_tenant_row *row = policy_tenant_named(p, c->tenant);
     if (row == NULL) {
-        if (p->tenants.count == LIMIT_TENANTS) {
+        if (p->tenants.count == LIMIT_TENANTS || p->last_tenant + 1 == TENANT_ALL) {
             return HF_POLICY_FULL;
         }
         row = policy_add_tenant(p, p->last_tenant + 1, c->tenant);
@@ -175,7 +175,7 @@ static enum hf_error put_principal(struct journal *j, const struct policy_change
     }
     struct policy_principal_row *row = policy_principal_named(p, home->number, c->name);
     if (row == NULL) {
-        if (p->principals.count == LIMIT_PRINCIPALS) {
+        if (p->principals.count == LIMIT_PRINCIPALS || p->last_principal == UINT32_MAX) {
             return HF_POLICY_FULL;
         }
         row = policy_add_principal(p, p->last_principal + 1, home->number, c->name);
@@ -222,7 +222,8 @@ static enum hf_error add_token(struct journal *j, const struct policy_change *c)
     if (policy_token_hashed(p, c->sha256.data) != NULL) {
         return HF_POLICY_EXISTS;
     }
-    if (p->tokens.count == LIMIT_TOKENS || owner->tokens == LIMIT_PRINCIPAL_TOKENS) {
+    if (p->tokens.count == LIMIT_TOKENS || p->last_token + 1 == LIMIT_NUMBER ||
+        owner->tokens == LIMIT_PRINCIPAL_TOKENS) {
         return HF_POLICY_FULL;
     }
     struct policy_token_row row = {.number = p->last_token + 1,

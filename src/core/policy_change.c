@@ -219,7 +219,7 @@ static bool text_ok(struct slice text)
     return text.len <= LIMIT_POLICY_TEXT && text_is_plain(text);
 }
 
-static bool quotas_ok(const struct quotas *q)
+bool policy_quotas_are_valid(const struct quotas *q)
 {
 #define X(name) &&q->name < LIMIT_NUMBER
     return true QUOTA_LIST(X);
@@ -236,7 +236,7 @@ static enum hf_error change_check(const struct policy_change *c)
     bool ok = false;
     switch (c->kind) {
     case POLICY_TENANT_PUT:
-        ok = policy_name_is_valid(c->tenant) && quotas_ok(&c->quotas);
+        ok = policy_name_is_valid(c->tenant) && policy_quotas_are_valid(&c->quotas);
         break;
     case POLICY_TENANT_REMOVE:
         ok = policy_name_is_valid(c->tenant);

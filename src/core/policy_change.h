@@ -108,6 +108,7 @@ enum hf_error policy_changes_check(const struct packed *changes);
 bool policy_name_is_valid(struct slice name);
 /* Empty, a name, or a name and '/'. */
 bool policy_prefix_is_valid(struct slice prefix);
+bool policy_quotas_are_valid(const struct quotas *quotas);
 /* 1 to LIMIT_SERIAL lower-case hexadecimal digits; no leading zero. */
 bool policy_serial_is_valid(struct slice serial);
 

@@ -90,8 +90,8 @@ static const char *read_head(struct policy *p, struct reader *r)
     p->last_tenant = read_u32(r);
     p->last_principal = read_u32(r);
     p->last_token = read_u64(r);
-    return p->version < LIMIT_NUMBER && p->last_token < LIMIT_NUMBER ? NULL
-                                                                     : "a number is too large";
+    bool ok = p->version < LIMIT_NUMBER && p->last_token < LIMIT_NUMBER;
+    return ok && p->last_tenant < TENANT_ALL ? NULL : "a number is too large";
 }
 
 static bool is_last_tenant(const struct policy *p, uint32_t number)
@@ -100,7 +100,8 @@ static bool is_last_tenant(const struct policy *p, uint32_t number)
     return number > last->number && number <= p->last_tenant;
 }
 
-static const char *read_tenant(struct policy *p, struct reader *r)
+/* The first is that of tenant 0, which exists already. */
+static const char *read_tenant(struct policy *p, bool is_first, struct reader *r)
 {
     uint32_t number = read_u32(r);
     struct slice name = read_slice(r, LIMIT_POLICY_NAME);
@@ -108,11 +109,14 @@ static const char *read_tenant(struct policy *p, struct reader *r)
 #define X(name) quotas.name = read_u64(r);
     QUOTA_LIST(X)
 #undef X
-    if (r->bad || !policy_name_is_valid(name) ||
+    if (r->bad || !policy_name_is_valid(name) || !policy_quotas_are_valid(&quotas) ||
         (number != 0 && p->tenants.count == LIMIT_TENANTS)) {
         return "the tenant is not valid";
     }
-    struct policy_tenant_row *row = number == 0 ? policy_tenant_row(p, 0) : NULL;
+    struct policy_tenant_row *row = is_first ? policy_tenant_row(p, 0) : NULL;
+    if (is_first != (number == 0) || (is_first && !slice_equal(name, slice_of("default")))) {
+        return "the first tenant is not \"default\", or comes twice";
+    }
     if (row == NULL) {
         if (!is_last_tenant(p, number) || policy_tenant_named(p, name) != NULL) {
             return "the tenant is not in order";
@@ -218,7 +222,9 @@ const char *policy_record_read(struct policy *p, bool is_first, struct reader *r
 {
     const char *wrong = NULL;
     uint8_t kind = read_u8(r);
-    if (is_first != (kind == POLICY_RECORD_HEAD) || kind < p->read) {
+    bool follows_head = p->read == POLICY_RECORD_HEAD;
+    if (is_first != (kind == POLICY_RECORD_HEAD) || kind < p->read ||
+        (follows_head && kind != POLICY_RECORD_TENANT)) {
         return "it is out of order";
     }
     p->read = kind;
@@ -227,7 +233,7 @@ const char *policy_record_read(struct policy *p, bool is_first, struct reader *r
         wrong = read_head(p, r);
         break;
     case POLICY_RECORD_TENANT:
-        wrong = read_tenant(p, r);
+        wrong = read_tenant(p, follows_head, r);
         break;
     case POLICY_RECORD_PRINCIPAL:
         wrong = read_principal(p, r);

@@ -128,7 +128,7 @@ void policy_free_principal(struct policy *p, struct policy_principal_row *row);
 struct policy_terms policy_terms_new(struct policy *p, struct slice description,
                                      const struct packed *grants);
 void policy_terms_free(struct policy *p, const struct policy_terms *terms);
-/* Exchanges the terms of the row and `*terms`. */
+/* Swaps the terms of the row and `*terms`. */
 void policy_swap_terms(struct policy *p, struct policy_principal_row *row,
                        struct policy_terms *terms);
 

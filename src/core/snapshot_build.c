@@ -424,7 +424,7 @@ const char *builder_finish(struct builder *b)
 {
     hf_assert(b->last == RECORD_END && b->is_linked);
     const struct core *c = b->c;
-    if (c->version >= POLICY_VERSION && b->counts[RECORD_POLICY] == 0) {
+    if (c->version >= POLICY_VERSION && b->counts[RECORD_POLICY] < 2) { /* head and tenant 0 */
         return "the policy is missing";
     }
     if (snapshot_magnitude(table_count(&c->sessions)) != b->sessions_magnitude ||

@@ -91,6 +91,37 @@ static struct command transaction(void)
     return c;
 }
 
+/* Some changes that fit into the policy of a rich core. */
+static struct command policy_change(void)
+{
+    static uint8_t bytes[2048];
+    struct packer changes = packer_make(bytes, sizeof(bytes));
+    const struct policy_change all[] = {
+        {.kind = POLICY_TENANT_PUT, .tenant = slice_of("new"), .quotas = {.locks = 5}},
+        {.kind = POLICY_TOKEN_ADD,
+         .tenant = slice_of("pay"),
+         .name = slice_of("worker"),
+         .sha256 = slice_of("0123456789abcdef0123456789abcdef")},
+        {.kind = POLICY_TOKEN_REMOVE, .token = 1},
+        {.kind = POLICY_SERIAL_BAR, .serial = slice_of("1f")},
+        {.kind = POLICY_SERIAL_ALLOW, .serial = slice_of("abc")},
+        {.kind = POLICY_PRINCIPAL_REMOVE, .tenant = slice_of("pay"), .name = slice_of("worker")},
+    };
+    rich_add_principal(&changes, "pay", "other",
+                       (struct policy_grant){slice_of("*"), slice_of("a"), RIGHT_READ});
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        hf_assert(pack_policy_change(&changes, &all[i]));
+    }
+    struct command c;
+    command_init(&c, COMMAND_POLICY_CHANGE);
+    c.policy_change.expect = UINT64_MAX;
+    c.policy_change.actor = slice_of("ann");
+    c.policy_change.reason = slice_of("new team");
+    c.policy_change.end_sessions = 1;
+    c.policy_change.changes = packer_list(&changes);
+    return c;
+}
+
 static struct command example(enum command_type type)
 {
     struct command c;
@@ -180,6 +211,9 @@ static struct command example(enum command_type type)
     case COMMAND_TRANSACT:
         c = transaction();
         break;
+    case COMMAND_POLICY_CHANGE:
+        c = policy_change();
+        break;
     default:
         break;
     }
@@ -209,6 +243,12 @@ static void make_commands(void)
         save("command", name, buffer, command_encode(&c, CORE_VERSION, buffer, sizeof(buffer)));
         save_entry(name, (enum command_type)type, (enum command_type)type, 1002000);
     }
+    struct command c = example(COMMAND_ACQUIRE);
+    uint8_t buffer[4096];
+    c.principal = 2;
+    c.tenant = 1;
+    save("command", "of_a_principal", buffer,
+         command_encode(&c, CORE_VERSION, buffer, sizeof(buffer)));
     save_entry("all", COMMAND_LEAD, COMMAND_FENCE_RESET, 1003000);
     save_entry("much_later", COMMAND_TICK, COMMAND_TICK, 1100000);
 }
@@ -270,6 +310,7 @@ static void make_snapshots(void)
     save_snapshot("waiters", r.core);
     rich_past(&r);
     rich_keys(&r);
+    rich_policy(&r);
     save_snapshot("rich", r.core);
     core_free(r.core);
 }

@@ -168,6 +168,10 @@ static void describe_special(struct runner *p, const struct command *command,
     case COMMAND_REVOKE:
         fact(out, "requested %u", r->count);
         break;
+    case COMMAND_POLICY_CHANGE:
+        fact(out, "version %" PRIu64, r->token);
+        fact(out, "changes %u", r->count);
+        break;
     case COMMAND_TRANSACT:
         fact(out, "effects %u", r->count);
         fact_quoted(out, "name", r->name);
@@ -191,7 +195,8 @@ void describe_result(struct runner *p, const struct command *command, const stru
     if (r->ended != ENDED_NOT) {
         fact(out, "ended %s", ended_name(r->ended));
     }
-    if (command->type != COMMAND_LEAD && command->type != COMMAND_ADVANCE) {
+    if (command->type != COMMAND_LEAD && command->type != COMMAND_ADVANCE &&
+        command->type != COMMAND_POLICY_CHANGE) {
         fact_token(out, "token", r->token);
     }
     if (r->deadline_ms != 0) {

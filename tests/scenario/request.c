@@ -51,6 +51,8 @@ bool request_common_option(struct words *w, struct request_line *out)
         cmd->acked_through = words_number(w, "a number");
     } else if (words_take(w, "tenant")) {
         cmd->tenant = words_number32(w, "a number");
+    } else if (words_take(w, "principal")) {
+        cmd->principal = words_number32(w, "a number");
     } else if (words_take(w, "as")) {
         out->label = words_plain(w, "a label");
     } else {
@@ -569,6 +571,8 @@ static bool request_by_actor(struct words *w, const struct actor *actor, struct 
         request_fence_reset(w, actor->name, out);
     } else if (words_take(w, "transacts")) {
         request_transact(w, actor->name, out);
+    } else if (words_take(w, "changes the policy")) {
+        request_policy_change(w, actor->name, out);
     } else {
         return false;
     }

@@ -181,6 +181,10 @@ bool look_at_key(struct runner *p, struct words *w, struct facts *out);
 /* A token by its number or by the label of the acquire that got it. */
 uint64_t token_named(struct runner *p, const char *text);
 
+/* ---- policy.c ---- */
+
+void request_policy_change(struct words *w, const char *actor, struct request_line *out);
+
 /* ---- steps.c ---- */
 
 void run_lines(struct runner *p, const struct line *first, bool in_loop);

@@ -95,6 +95,10 @@ static const char *sentence(struct arena *arena, const struct event *e)
     case EVENT_FORCED:
         return arena_format(arena, "\"%s\" was taken from %s by %s", name, client, actor);
     case EVENT_REVOKED:
+        if (*actor == '\0') {
+            return arena_format(arena, "\"%s\" was taken from %s, whose principal was removed",
+                                name, client);
+        }
         return arena_format(arena, "the time that %s gave %s for \"%s\" is over", actor, client,
                             name);
     case EVENT_LOST:

@@ -14,9 +14,9 @@
 
 enum {
     WORKERS = 4, /* names of principals */
-    GUESTS = 8,  /* clients */
-    FIRST_GUEST = CLIENTS + 1,
-    ADMINISTRATOR = FIRST_GUEST + GUESTS,
+    USERS = 8,   /* clients */
+    FIRST_USER = CLIENTS + 1,
+    ADMINISTRATOR = FIRST_USER + USERS,
     PLACES = 4, /* names of locks */
     NUMBERS = 4096,
     NUMBER_BASE = 1000000,
@@ -24,7 +24,7 @@ enum {
     ALL_PLACES = PLACES, /* a grant of p/; less: of one place */
     NOTHING = ALL_PLACES + 1,
     SESSION_TTL_MS = 1000,
-    LATE_MS = 3000,
+    LATE_MS = 100,
     SESSIONS = 256,
     RECENT = 16,
 };
@@ -88,7 +88,7 @@ static bool is_on(void)
 
 bool principals_is_client(int client)
 {
-    return client >= FIRST_GUEST;
+    return client >= FIRST_USER;
 }
 
 static uint32_t number_of(struct id id)
@@ -137,8 +137,7 @@ static void note_change(uint64_t index, uint64_t term, uint64_t stamp_ms,
     struct written_change *w = malloc(sizeof(*w));
     struct reader r = packed_reader(&change->changes);
     struct policy_change one;
-    *w = (struct written_change){.next = p.written,
-                                 .index = index,
+    *w = (struct written_change){.index = index,
                                  .term = term,
                                  .stamp_ms = stamp_ms,
                                  .bootstraps = change->origin == POLICY_BOOTSTRAP,
@@ -157,7 +156,11 @@ static void note_change(uint64_t index, uint64_t term, uint64_t stamp_ms,
             }
         }
     }
-    p.written = w;
+    struct written_change **end = &p.written; /* an entry may have several: they keep their order */
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = w;
 }
 
 static void note_entry(uint64_t index, const struct replica_entry *entry)
@@ -246,7 +249,6 @@ static void advance(const struct sim_node *n, uint64_t index)
     while (p.applied < index) {
         p.applied++;
         uint64_t term = terms_at(&n->memory, p.applied);
-        /* The latest is the first of the list; an entry has one change. */
         for (struct written_change **at = &p.written; *at != NULL;) {
             struct written_change *w = *at;
             if (w->index == p.applied && w->term == term) {
@@ -528,7 +530,7 @@ static void fill_acquire(struct command *c, uint32_t number, char name[8])
 {
     place_name((uint32_t)chance_below(PLACES), name);
     c->acquire.lease = id_of(number);
-    c->acquire.client = slice_of("guest");
+    c->acquire.client = slice_of("user");
     c->acquire.names.count = 1;
     c->acquire.names.at[0] = slice_of(name);
     c->acquire.ttl_ms = 100 + (uint32_t)chance_below(600);
@@ -543,7 +545,8 @@ static void fill_acquire(struct command *c, uint32_t number, char name[8])
 
 static void fill_keepalive(struct command *c, uint8_t packed[16])
 {
-    struct id id = p.opened[chance_below(RECENT)];
+    struct id id = p.session_count > 0 && one_in(2) ? p.sessions[chance_below(p.session_count)].id
+                                                    : p.opened[chance_below(RECENT)];
     for (int i = 0; i < 8; i++) {
         packed[i] = (uint8_t)(id.high >> (8 * i));
         packed[8 + i] = (uint8_t)(id.low >> (8 * i));
@@ -583,7 +586,7 @@ static void act(struct happening *h)
         command_init(&c, COMMAND_SESSION_OPEN);
         c.principal = number;
         c.session_open.id = id_of(number);
-        c.session_open.client = slice_of("guest");
+        c.session_open.client = slice_of("user");
         c.session_open.ttl_ms = SESSION_TTL_MS;
         p.opened[p.opened_count++ % RECENT] = c.session_open.id;
     } else {
@@ -606,8 +609,8 @@ void principals_begin(void)
         return;
     }
     happen(500000, administer, 0);
-    for (int i = 0; i < GUESTS; i++) {
-        happen(600000 + chance_below(100000), act, 0)->a = (uint64_t)(FIRST_GUEST + i);
+    for (int i = 0; i < USERS; i++) {
+        happen(600000 + chance_below(100000), act, 0)->a = (uint64_t)(FIRST_USER + i);
     }
 }
 
