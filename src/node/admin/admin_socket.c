@@ -231,8 +231,7 @@ static bool bind_in(struct admin_socket *a, char problem[ADMIN_PROBLEM])
         errno = EPERM;
         return failed(problem, a->options.data, "other users can reach it");
     }
-    return listen(a->fd, BACKLOG) == 0 ||
-           failed(problem, a->options.data, "cannot be listened on");
+    return listen(a->fd, BACKLOG) == 0 || failed(problem, a->options.data, "cannot be listened on");
 }
 
 static bool open_all(struct admin_socket *a, char problem[ADMIN_PROBLEM])
