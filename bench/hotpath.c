@@ -1,6 +1,6 @@
 /* The hot path of a lone node: 64 connections acquire and release new names over one protocol.
  *
- *     hotpath http|grpc|resp
+ *     hotpath http|grpc|resp [auth]      auth: with auth = on and a token
  *
  * bench/hotpath.py counts the instructions of the function `measured`. It contains the node's part of
  * each pair: bytes in, request, command, batch, log entry, state, answer, bytes out. There are no
@@ -145,14 +145,16 @@ int main(int argc, char **argv)
 {
     static const struct hotpath_protocol *const all[] = {&hotpath_http, &hotpath_grpc,
                                                          &hotpath_resp};
-    for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]) && argc == 2; i++) {
+    bool has_auth = argc == 3 && strcmp(argv[2], "auth") == 0;
+    for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]) && (argc == 2 || has_auth); i++) {
         protocol = strcmp(argv[1], all[i]->name) == 0 ? all[i] : protocol;
     }
     if (protocol == NULL) {
-        fprintf(stderr, "usage: hotpath http|grpc|resp\n");
+        fprintf(stderr, "usage: hotpath http|grpc|resp [auth]\n");
         return 2;
     }
-    hotpath_node_open();
+    hotpath_secret = has_auth ? "hf_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG" : "";
+    hotpath_node_open(hotpath_secret);
     open_clients();
     run_rounds(0, WARM_ROUNDS, false);
     run_rounds(WARM_ROUNDS, ROUNDS, true);

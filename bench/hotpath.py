@@ -3,6 +3,9 @@
 
     bench/hotpath.py                     counts gRPC, HTTP/1.1 and the Redis protocol and compares with bench/hotpath.json;
                                             exit status 1 if one of them grew by more than a tenth
+    bench/hotpath.py --auth              counts with auth = on and a token, and compares with auth = off: exit status 1 if it takes
+                                            more than a fifth more. These are the instructions of the node alone, without
+                                            the kernel, followers and clients, so the share of the throughput is less
     bench/hotpath.py --accept            writes the counts into bench/hotpath.json
     bench/hotpath.py --profile=PROTOCOL  prints the functions with the most instructions
 
@@ -22,6 +25,7 @@ PROGRAM = ROOT / "build" / "bench" / "hotpath"
 KNOWN = ROOT / "bench" / "hotpath.json"
 PROTOCOLS = ("grpc", "http", "resp")
 TOLERANCE = 1.10
+AUTH_TOLERANCE = 1.20
 
 
 def compiler():
@@ -30,11 +34,11 @@ def compiler():
     return re.search(r"(GCC|clang version)[^\n]*?(\d+\.\d+\.\d+)", comment).expand(r"\1 \2")
 
 
-def count(protocol, profile=False):
+def count(protocol, *flags, profile=False):
     """Instructions of one pair; with `profile`, also prints where they are."""
     with tempfile.TemporaryDirectory() as folder:
         result = subprocess.run(
-            ["valgrind", "--tool=callgrind", "--toggle-collect=measured", f"--callgrind-out-file={folder}/out", PROGRAM, protocol],
+            ["valgrind", "--tool=callgrind", "--toggle-collect=measured", f"--callgrind-out-file={folder}/out", PROGRAM, protocol, *flags],
             capture_output=True, text=True, check=True)
         if profile:
             subprocess.run(["callgrind_annotate", f"{folder}/out"], check=True)
@@ -51,7 +55,18 @@ def report(name, protocol, instructions, before):
     return instructions <= before * TOLERANCE
 
 
+def compare_auth():
+    with ThreadPoolExecutor(2) as pool:
+        off, on = pool.map(lambda flags: {p: count(p, *flags) for p in PROTOCOLS}, ((), ("auth",)))
+    for protocol in PROTOCOLS:
+        print(f"{protocol}: {off[protocol]} instructions a pair with auth = off, {on[protocol]} with auth = on and a token, "
+              f"{on[protocol] / off[protocol]:.3f} times that")
+    return 0 if all(on[p] <= off[p] * AUTH_TOLERANCE for p in PROTOCOLS) else 1
+
+
 def main():
+    if "--auth" in sys.argv[1:]:
+        return compare_auth()
     for argument in sys.argv[1:]:
         if argument.startswith("--profile="):
             count(argument.removeprefix("--profile="), profile=True)

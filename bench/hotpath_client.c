@@ -13,6 +13,8 @@ static struct {
     char token[TOKEN_BYTES]; /* HTTP: the fencing token in the last answer; "": none */
 } clients[HOTPATH_CLIENTS];
 
+const char *hotpath_secret = "";
+
 static struct slice request_of(unsigned client, int len)
 {
     hf_assert(len > 0 && len < REQUEST_BYTES);
@@ -48,11 +50,16 @@ static struct slice http_request(unsigned client, const char *name, const char *
                                  const char *more)
 {
     char body[200];
+    char authorization[100] = "";
+    if (hotpath_secret[0] != '\0') {
+        snprintf(authorization, sizeof(authorization), "Authorization: Bearer %s\r\n",
+                 hotpath_secret);
+    }
     int len = snprintf(body, sizeof(body), "{\"client_id\":\"worker-%u\"%s}", client, more);
     len = snprintf(clients[client].request, REQUEST_BYTES,
                    "POST /api/v1/locks/%s/%s HTTP/1.1\r\nHost: localhost:4653\r\n"
-                   "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-                   name, verb, len, body);
+                   "%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+                   name, verb, authorization, len, body);
     return request_of(client, len);
 }
 
@@ -94,6 +101,17 @@ const struct hotpath_protocol hotpath_http = {
 
 /* ---- the Redis protocol: SET NX PX, and the script that Redis recommends for the release ---- */
 
+static struct slice resp_open(unsigned client)
+{
+    if (hotpath_secret[0] == '\0') {
+        return open_nothing(client);
+    }
+    int len = snprintf(clients[client].request, REQUEST_BYTES,
+                       "*3\r\n$4\r\nAUTH\r\n$13\r\ndefault/bench\r\n$%zu\r\n%s\r\n",
+                       strlen(hotpath_secret), hotpath_secret);
+    return request_of(client, len);
+}
+
 static struct slice resp_acquire(unsigned client, const char *name)
 {
     char value[32];
@@ -119,14 +137,14 @@ static struct slice resp_release(unsigned client, const char *name)
 
 static void resp_take(unsigned client, struct slice answer)
 {
-    bool was_acquire = clients[client].request[1] == '6';
-    (void)text_after(answer, was_acquire ? "+OK\r\n" : ":1\r\n");
+    bool was_release = clients[client].request[1] == '5';
+    (void)text_after(answer, was_release ? ":1\r\n" : "+OK\r\n");
 }
 
 const struct hotpath_protocol hotpath_resp = {
     .name = "resp",
     .is_redis = true,
-    .open = open_nothing,
+    .open = resp_open,
     .acquire = resp_acquire,
     .release = resp_release,
     .take = resp_take,

@@ -20,6 +20,9 @@ struct hotpath_protocol {
     void (*close)(unsigned client);
 };
 
+/* What clients send to say who they are; "": nothing. Set before `open`. */
+extern const char *hotpath_secret;
+
 extern const struct hotpath_protocol hotpath_http;
 extern const struct hotpath_protocol hotpath_grpc;
 extern const struct hotpath_protocol hotpath_resp;

@@ -73,8 +73,12 @@ static struct slice request(struct grpc_client *c, const char *path,
     protobuf_c_message_pack(message, body + GRPC_PREFIX);
     c->answer_len = 0;
     c->is_ended = false;
-    void *stream = http2_client_request(c->http2, path, NULL, 0,
-                                        slice_make(body, GRPC_PREFIX + len), false, c);
+    char text[100];
+    snprintf(text, sizeof(text), "Bearer %s", hotpath_secret);
+    struct http2_client_header authorization = {"authorization", slice_of(text)};
+    void *stream =
+        http2_client_request(c->http2, path, &authorization, hotpath_secret[0] == '\0' ? 0 : 1,
+                             slice_make(body, GRPC_PREFIX + len), false, c);
     hf_assert(stream != NULL);
     return output(c);
 }

@@ -2,10 +2,12 @@
 #include "hotpath_node.h"
 
 #include "append_directly.h"
+#include "core/policy.h"
 #include "disk_fake.h"
 #include "node/forward/forward.h"
 #include "replica/memory_tier.h"
 #include "storage/store.h"
+#include "tls/digest.h"
 
 enum {
     ID = 1,
@@ -270,9 +272,10 @@ static void open_replica(void)
     hf_assert(node.replica != NULL);
 }
 
-static void open_service(void)
+static void open_service(bool has_auth)
 {
     struct service_options options = {.memory = memory_system(),
+                                      .auth = has_auth,
                                       .gateway = {.submit = submit,
                                                   .barrier = barrier,
                                                   .is_settled = is_settled,
@@ -311,8 +314,40 @@ static void turn(void)
     }
 }
 
-void hotpath_node_open(void)
+static void on_policy(struct gateway_call *call, enum hf_error error, const struct result *result)
 {
+    (void)call;
+    hf_assert(error == HF_OK && result->error == HF_OK);
+}
+
+static void put_policy(const char *secret)
+{
+    uint8_t bytes[512], grants[128], sha256[DIGEST_SIZE];
+    struct packer changes = packer_make(bytes, sizeof(bytes));
+    struct packer list = packer_make(grants, sizeof(grants));
+    struct policy_grant grant = {slice_of("default"), slice_of("bench/"), RIGHT_LOCK};
+    struct policy_change principal = {
+        .kind = POLICY_PRINCIPAL_PUT, .tenant = slice_of("default"), .name = slice_of("bench")};
+    struct policy_change token = {
+        .kind = POLICY_TOKEN_ADD, .tenant = slice_of("default"), .name = slice_of("bench")};
+    struct command c;
+    static struct gateway_call call = {.done = on_policy, .is_own = true};
+    digest_sha256(slice_of(secret), sha256);
+    token.sha256 = slice_make(sha256, sizeof(sha256));
+    hf_assert(pack_policy_grant(&list, &grant));
+    principal.grants = packer_list(&list);
+    hf_assert(pack_policy_change(&changes, &principal) && pack_policy_change(&changes, &token));
+    command_init(&c, COMMAND_POLICY_CHANGE);
+    c.policy_change.expect = UINT64_MAX;
+    c.policy_change.actor = c.policy_change.reason = slice_of("hotpath");
+    c.policy_change.changes = packer_list(&changes);
+    forward_submit(node.forward, &c, &call);
+    hotpath_node_run();
+}
+
+void hotpath_node_open(const char *secret)
+{
+    bool has_auth = secret[0] != '\0';
     node.boot_us = 1000000;
     node.admission.max = STATE_MAX;
     open_store();
@@ -326,6 +361,7 @@ void hotpath_node_open(void)
     node.tier = memory_tier_new(&tier);
     struct forward_options forward = {.memory = memory_system(),
                                       .node = ID,
+                                      .auth = has_auth,
                                       .give_up_ms = 60000,
                                       .now = now,
                                       .boot_ms = now_ms,
@@ -335,11 +371,14 @@ void hotpath_node_open(void)
     node.forward = forward_new(&forward);
     open_replica();
     forward_connect(node.forward, node.replica, NULL);
-    open_service();
+    open_service(has_auth);
     struct replica_status status = {.serving = false};
     while (!status.serving || core_version(replica_core(node.replica)) < CORE_VERSION) {
         turn();
         replica_status(node.replica, now(NULL), &status);
+    }
+    if (has_auth) {
+        put_policy(secret);
     }
 }
 

@@ -5,8 +5,9 @@
 
 #include "service/service.h"
 
-/* Opens the only node of the process; it leads and serves when this returns. */
-void hotpath_node_open(void);
+/* Opens the only node of the process; it leads and serves when this returns. `secret`: auth = on, and
+ * the token of default/bench, which may take locks under bench/; "": auth = off. */
+void hotpath_node_open(const char *secret);
 void hotpath_node_close(void);
 
 /* For the connections of clients. */

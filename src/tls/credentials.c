@@ -19,7 +19,7 @@ enum {
     FILE_MAX = 1 << 20,
     KEY_FILE_MAX = 16 << 10,
     SECURE_BASE = 256 << 10, /* a P-256 key takes less than 200 bytes, its file for a moment more */
-    /* OpenSSL keeps the key of the key exchange as long as the connection: a block, two for P-384.
+    /* OpenSSL keeps the ephemeral key of a connection as long as the connection: a block, two for P-384.
      * The heap may be fragmented. */
     SECURE_SESSION = 128,
     SECURE_BLOCK = 32,

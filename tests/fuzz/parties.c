@@ -133,7 +133,7 @@ static size_t step(const uint8_t *data, size_t size)
         service_drain(parties_service);
         return 1;
     default:
-        if (!transport->step(data[0])) {
+        if (!transport->step(data[0]) && !parties_auth_step(data[0])) {
             turn();
         }
         return 1;
@@ -172,7 +172,12 @@ void parties_run(const struct parties_transport *of, const uint8_t *data, size_t
     struct service_options options = {.server_names = "*",
                                       .memory = memory_system(),
                                       .gateway = parties_gateway.gateway,
+                                      .auth = parties_auth,
                                       .event_bytes = 64 << 10};
+    if (parties_auth) {
+        parties_put_policy();
+        parties_watch_submits(&options.gateway);
+    }
     parties_service = service_new(&options);
     parties_gateway.service = parties_service;
     for (int steps = 0; size > 0 && steps < STEPS_MAX; steps++) {

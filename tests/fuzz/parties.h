@@ -88,6 +88,15 @@ extern struct service *parties_service;
  * step: k, records are cut into as many bytes as the next letter says. Copies *inner. */
 const struct parties_transport *parties_secured(const struct parties_transport *inner);
 
+/* Authentication, if `parties_auth` was set before parties_run (parties_auth.c): the principal
+ * default/app may lock, red/read may read, default/root may do all; tokens t-app, t-read, t-root.
+ * Certificates name default/app. Two more steps: R removes it, P puts it back. Each command of a
+ * client has a principal. */
+extern bool parties_auth;
+void parties_put_policy(void);
+bool parties_auth_step(uint8_t letter);
+void parties_watch_submits(struct gateway *gateway);
+
 /* Runs the input from nothing to the end. */
 void parties_run(const struct parties_transport *transport, const uint8_t *data, size_t size);
 void parties_send(struct party *p, const void *data, size_t len);

@@ -46,6 +46,9 @@ static const char *const requests[] = {
     "GET /api/v1/elections/n/observe|",
     "GET /api/v1/cluster|",
     "GET /readyz?verbose|",
+    "GET /api/v1/auth/whoami|",
+    "GET /api/v1/auth/policy|",
+    "POST /api/v1/auth/tokens|{\"principal\":\"default/app\",\"description\":\"d\"}",
 };
 
 /* ---- answers ---- */
@@ -105,10 +108,14 @@ static void pending(struct party *p, uint8_t which)
 {
     const char *request = requests[which % (sizeof(requests) / sizeof(requests[0]))];
     const char *bar = strchr(request, '|');
+    static const char *const tokens[] = {"", "Authorization: Bearer t-app\r\n",
+                                         "Authorization: Bearer t-read\r\n",
+                                         "Authorization: Bearer t-root\r\n"};
     char text[500];
     int len =
-        snprintf(text, sizeof(text), "%.*s HTTP/1.1\r\nHost: t\r\nContent-Length: %zu\r\n\r\n%s",
-                 (int)(bar - request), request, strlen(bar + 1), bar + 1);
+        snprintf(text, sizeof(text), "%.*s HTTP/1.1\r\nHost: t\r\n%sContent-Length: %zu\r\n\r\n%s",
+                 (int)(bar - request), request, tokens[parties_auth ? which >> 6 : 0],
+                 strlen(bar + 1), bar + 1);
     parties_send(p, text, (size_t)len);
 }
 

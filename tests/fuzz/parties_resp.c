@@ -56,6 +56,11 @@ static const char *const requests[] = {
     ("EVAL \"if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end\" 1 a "
      "v"),
     "HF.ACQUIRE a v PX 1000 WAIT 3000",
+    "AUTH default/app t-app",
+    "AUTH red/read t-read",
+    "AUTH default/root t-root",
+    "AUTH default/app t-none",
+    "HELLO 3 AUTH default/app t-app",
 };
 
 /* ---- answers ---- */

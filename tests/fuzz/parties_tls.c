@@ -35,7 +35,7 @@ static bool pass(struct buffer *from, struct tls_session *to, struct buffer *pla
     return any;
 }
 
-static void exchange(struct secured_party *p)
+static void pass_all(struct secured_party *p)
 {
     while (pass(&p->to_server, p->tls.server, &p->in, &p->to_client) ||
            pass(&p->to_client, p->tls.client, &p->out, &p->to_server)) {
@@ -62,7 +62,7 @@ static void *secured_open(struct party *party, unsigned number)
     }
     tls_pair_open(&p->tls, number % 2 == 0 ? PAIR_PLAIN : PAIR_CERTIFIED);
     tls_session_receive(p->tls.client, slice_make(NULL, 0), &p->out, &p->to_server);
-    exchange(p);
+    pass_all(p);
     hf_assert(tls_session_state(p->tls.server) == TLS_OPEN);
     p->conn = inner->open(party, number);
     if (tls_session_identity(p->tls.server) != NULL) {
@@ -75,7 +75,7 @@ static void secured_receive(void *conn, struct slice bytes)
 {
     struct secured_party *p = conn;
     if (tls_session_write(p->tls.client, bytes, &p->to_server)) {
-        exchange(p);
+        pass_all(p);
         feed(p);
     }
 }
@@ -92,7 +92,7 @@ static void secured_end(void *conn)
 {
     struct secured_party *p = conn;
     tls_session_end(p->tls.client, &p->to_server);
-    exchange(p);
+    pass_all(p);
     if (tls_session_state(p->tls.server) == TLS_ENDED) {
         inner->end(p->conn);
     }
@@ -105,7 +105,7 @@ static struct slice secured_output(const void *conn)
     if (plain.len > 0) {
         size_t before = buffer_len(&p->out);
         hf_assert(tls_session_write(p->tls.server, plain, &p->to_client));
-        exchange(p);
+        pass_all(p);
         hf_assert(buffer_len(&p->out) - before == plain.len);
         inner->written(p->conn, plain.len);
     }

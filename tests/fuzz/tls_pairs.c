@@ -61,6 +61,30 @@ static struct tls_context *make(enum tls_role role, enum tls_version min, const 
     return context;
 }
 
+static void append(const char *to, const char *from)
+{
+    char text[4096];
+    FILE *in = fopen(from, "r"), *out = fopen(to, "a");
+    hf_assert(in != NULL && out != NULL);
+    size_t len = fread(text, 1, sizeof(text), in);
+    hf_assert(len > 0 && len < sizeof(text) && fwrite(text, 1, len, out) == len);
+    hf_assert(fclose(in) == 0 && fclose(out) == 0);
+}
+
+/* What make_contexts wrote. */
+static void remove_files(void)
+{
+    static const char *const names[] = {"ca", "other-ca", "node", "two", "client", "foreign"};
+    char path[64];
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(path, sizeof(path), "%s.pem", names[i]);
+        hf_assert(unlink(path) == 0);
+        snprintf(path, sizeof(path), "%s-key.pem", names[i]);
+        hf_assert(unlink(path) == 0);
+    }
+    hf_assert(unlink("both.pem") == 0);
+}
+
 static void make_contexts(void)
 {
     static const struct {
@@ -87,7 +111,8 @@ static void make_contexts(void)
                      &(struct test_certificate){.ca = "ca", .names = "URI:holdfast:default/app"});
     certificate_make("foreign", &(struct test_certificate){.ca = "other-ca",
                                                            .names = "URI:holdfast-node:main/2"});
-    hf_assert(system("cat ca.pem other-ca.pem > both.pem") == 0);
+    append("both.pem", "ca.pem");
+    append("both.pem", "other-ca.pem");
     for (int i = 0; i < PAIR_KINDS; i++) {
         contexts[i] = make(pairs[i].server, pairs[i].min, "node", "ca.pem");
         contexts[CLIENT_ENDS + i] = make(pairs[i].client, pairs[i].min, pairs[i].own, pairs[i].ca);
@@ -98,7 +123,7 @@ static void make_contexts(void)
 void tls_pairs_begin(void)
 {
     char folder[] = "/tmp/holdfast-fuzz-XXXXXX";
-    char before[4096], command[64];
+    char before[4096];
     number = 1;
     if (contexts[0] != NULL) {
         return;
@@ -107,9 +132,8 @@ void tls_pairs_begin(void)
     hf_assert(getcwd(before, sizeof(before)) != NULL && mkdtemp(folder) != NULL);
     hf_assert(chdir(folder) == 0);
     make_contexts();
-    hf_assert(chdir(before) == 0);
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    hf_assert(system(command) == 0);
+    remove_files();
+    hf_assert(chdir(before) == 0 && rmdir(folder) == 0);
 }
 
 void tls_pair_open(struct tls_pair *pair, enum tls_pair_kind kind)

@@ -57,9 +57,18 @@ def test_growth_prints_each_aim_and_its_figure():
     assert "leader's resident memory with 1,000 locks in 2 sessions: " in done.stdout and ": met" in done.stdout
 
 
+def test_tls_compares_with_clear_text_and_authorises():
+    done = run(ROOT / "bench/tls.py", "--only", "throughput,handshakes,auth", "--rounds", 1, "--seconds", 0.3, "--nodes", 1, "--api", "http")
+    assert done.returncode == 0, done.stdout
+    for words in ("TLS, 1 node, clients only, http: of clear text: ", "handshakes, full: ", "handshakes, resumed: ",
+                  "auth = on, http: of auth = off: "):
+        assert words in done.stdout, done.stdout
+
+
 def test_what_the_tools_do_not_know_is_refused():
     for tool, flags, words in (("growth", ["--only", "moons"], "there is no moons"),
                                ("redis_compare", ["--only", "disk"], "there is no disk"),
+                               ("tls", ["--only", "moons"], "there is no moons"),
                                ("latency", ["--api", "resp"], "invalid choice"),
                                ("raft_floor", ["--rounds", "x"], "invalid int")):
         done = run(ROOT / "bench" / f"{tool}.py", *flags)

@@ -1,5 +1,6 @@
 """The program as it was linked: what makes an error in it harder to use. meson.build has the flags."""
 
+import json
 import platform
 import re
 import subprocess
@@ -52,3 +53,20 @@ def test_indirect_calls_land_on_marked_places():
     code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "--disassemble=serve_main", PROGRAM],
                           capture_output=True, text=True, check=True).stdout
     assert re.search(r"<serve_main>:\n\s*[0-9a-f]+:\s+endbr64", code), code[:500]
+
+
+def test_all_of_our_code_is_compiled_with_the_checks():
+    """What the linked program does not show: each file, with the highest level that the compiler has."""
+    commands = json.loads((ROOT / "build" / "compile_commands.json").read_text(encoding="utf-8"))
+    ours = [c for c in commands if re.search(r"\.\./src/\w+/", c["file"]) or c["file"].startswith("../src/")]
+    assert len(ours) > 100
+    known = subprocess.run(["cc", "-E", "-dM", "-x", "c", "-O2", "-D_FORTIFY_SOURCE=3", "-include", "features.h", "/dev/null"],
+                           capture_output=True, text=True, check=True).stdout
+    level = re.search(r"#define __USE_FORTIFY_LEVEL (\d)", known)[1]
+    for command in ours:
+        words = command["command"].split()
+        for flag in ("-fstack-protector-strong", "-fstack-clash-protection", f"-D_FORTIFY_SOURCE={level}"):
+            assert flag in words, (flag, command["file"])
+        if platform.machine() == "x86_64":
+            assert "-fcf-protection=full" in words, command["file"]
+        assert "-fPIE" in words or "-fPIC" in words, command["file"]

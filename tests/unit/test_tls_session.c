@@ -337,7 +337,7 @@ static void each_end_reports_its_close(void **state)
     end_close(&server);
 }
 
-/* Each connection keeps the key of its key exchange there. The last test: it changes the process. */
+/* Each connection keeps its ephemeral key there. The last test: it changes the process. */
 static void protected_memory_is_enough_for_all_sessions(void **state)
 {
     (void)state;
