@@ -61,7 +61,7 @@ cluster: ## clusters of real processes, the long tests too, with and without san
 	@scripts/setup build test
 	@scripts/test build cluster_whole
 
-hostile-long: all ## tests of clients that want to exhaust a node, with IDLE=20000 idle connections, as root or with ulimit -n 22000
+hostile-long: all ## tests of clients that want to exhaust a node, with IDLE=20000 idle connections, as root or with ulimit -n 20500
 	@scripts/setup test
 	@HOSTILE_IDLE=$(or $(IDLE),20000) /usr/bin/python3 -m pytest -q -rP -p no:cacheprovider tests/cluster/test_hostile.py
 
@@ -71,6 +71,10 @@ mixed: all ## clusters of this program and of an earlier one: HOLDFAST_OLD=, or 
 
 failover: all ## kills the leader of five KILLS=50 times under load; how long is nobody served?
 	@/usr/bin/python3 bench/failover.py --kills $(or $(KILLS),50)
+
+sbom: all ## the libraries of the program, as CycloneDX JSON: build/holdfast.cdx.json
+	@tools/sbom.py build >build/holdfast.cdx.json
+	@echo "build/holdfast.cdx.json"
 
 fuzz: ## fuzz every decoder; SECONDS=60 each, TARGETS=... for some
 	@scripts/setup build test

@@ -29,7 +29,7 @@ enum {
     HEARTBEAT_MS = 50,
     LEADER_MS = 200,      /* node 1 campaigns first and alone, */
     FOLLOWER_MS = 600000, /* and as leader it does not step down on a busy machine */
-    PENDING = 64,
+    PENDING = 1024,
 };
 
 struct pending {

@@ -139,10 +139,12 @@ static int fetch(const struct snapshot_save *request, struct api *api, struct sn
 
 static int save(const struct snapshot_save *request)
 {
-    struct cli_common common = {request->endpoints,
-                                request->timeout_ms != 0 ? request->timeout_ms : TIMEOUT_MS,
-                                request->json,
-                                {NULL}}; /* the environment */
+    /* TLS and token are those of the environment. */
+    struct cli_common common = {
+        .endpoints = request->endpoints,
+        .timeout_ms = request->timeout_ms != 0 ? request->timeout_ms : TIMEOUT_MS,
+        .json = request->json,
+    };
     struct api api;
     struct snapshot_file file;
     if (strcmp(request->file, "-") == 0 && isatty(STDOUT_FILENO) == 1) {

@@ -182,8 +182,8 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, 1, checks, checks, LIMIT_CHECKS) \
     F(BODY, 1, effects, effects, LIMIT_EFFECTS)
 
-/* Of a note, since version 6: `count` denied calls of the command's principal. */
-enum { NOTE_DENIED = 9 };
+/* Of a note, since version 6: `count` denied calls of the command's principal; refused nodes. */
+enum { NOTE_DENIED = 9, NOTE_PEER_REFUSED = 10 };
 
 /* `action`: audit_view.kind. */
 #define COMMAND_FIELDS_note(F)              \

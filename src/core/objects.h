@@ -295,6 +295,7 @@ enum audit_action {
     AUDIT_BOOTSTRAP,
     AUDIT_RESCUE,
     AUDIT_DENIED, /* calls of a principal, by `note` */
+    AUDIT_PEER_REFUSED, /* by a node, by `note` */
     AUDIT_COUNT
 };
 

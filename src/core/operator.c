@@ -6,13 +6,15 @@
 /* Holders per command; the answer reports the rest (S2.1). */
 #define HOLDERS_AT_ONCE 5000
 
-_Static_assert((int)AUDIT_DENIED == (int)NOTE_DENIED, "the number is part of logs and snapshots");
+_Static_assert((int)AUDIT_DENIED == (int)NOTE_DENIED &&
+                   (int)AUDIT_PEER_REFUSED == (int)NOTE_PEER_REFUSED,
+               "the numbers are part of logs and snapshots");
 
 const char *audit_action_name(enum audit_action action)
 {
     static const char *const names[AUDIT_COUNT] = {
-        "FORCE_UNLOCK", "FORCE_UNLOCK_NOW", "REVOKE",    "REVOKE_TAKEN", "RECOVER",
-        "FENCE_RESET",  "POLICY",           "BOOTSTRAP", "RESCUE",       "DENIED"};
+        "FORCE_UNLOCK", "FORCE_UNLOCK_NOW", "REVOKE", "REVOKE_TAKEN", "RECOVER",     "FENCE_RESET",
+        "POLICY",       "BOOTSTRAP",        "RESCUE", "DENIED",       "PEER_REFUSED"};
     hf_assert((unsigned)action < AUDIT_COUNT);
     return names[action];
 }
@@ -347,7 +349,7 @@ static void note_denied(struct core *c, const struct command *cmd, struct slice 
         c, &(struct audit_entry){AUDIT_DENIED, cmd->tenant, n->count, {n->name, actor, n->reason}});
 }
 
-/* An action in the tier without a log, or denied calls, for the common audit trail. */
+/* An action in the tier without a log, denied calls, or refused nodes, for the common audit trail. */
 void apply_note(struct core *c, const struct command *cmd, struct result *out)
 {
     hf_assert(cmd->type == COMMAND_NOTE);
@@ -359,13 +361,14 @@ void apply_note(struct core *c, const struct command *cmd, struct result *out)
         out->count = n->count;
         return;
     }
-    if (n->action >= AUDIT_RECOVER) {
+    bool is_refusal = n->action == AUDIT_PEER_REFUSED && c->version >= TENANT_VERSION;
+    if (n->action >= AUDIT_RECOVER && !is_refusal) {
         out->error = HF_MALFORMED;
         return;
     }
     audit_add(
         c, &(struct audit_entry){
                (enum audit_action)n->action, cmd->tenant, n->count, {n->name, actor, n->reason}});
-    audit_newest(c, cmd->tenant)->is_note = c->version >= 3;
+    audit_newest(c, cmd->tenant)->is_note = c->version >= 3 && !is_refusal;
     out->count = n->count;
 }

@@ -266,7 +266,7 @@ uint64_t view_audit(const struct core *c, uint32_t tenant, uint64_t from, uint32
             .wall_ms = a->wall_ms,
             .tenant = a->tenant,
             .kind = a->action,
-            .is_of_cluster = a->action == AUDIT_RECOVER ||
+            .is_of_cluster = a->action == AUDIT_RECOVER || a->action == AUDIT_PEER_REFUSED ||
                              (a->action >= AUDIT_POLICY && a->action <= AUDIT_RESCUE),
             .action = slice_of(audit_action_name((enum audit_action)a->action)),
             .resource = audit_text(a, AUDIT_RESOURCE),

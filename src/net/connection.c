@@ -228,6 +228,7 @@ void connection_abort(struct connection *c, const char *reason)
         c->reason = reason;
     }
     c->phase = CONNECTION_CLOSING;
+    connection_end_opening(c);
     connection_unlist(c);
     uv_close((uv_handle_t *)&c->tcp, on_handle_closed);
     uv_close((uv_handle_t *)&c->timer, on_handle_closed);
@@ -242,6 +243,7 @@ void connection_close(struct connection *c)
         return;
     }
     c->phase = CONNECTION_FINISHING;
+    connection_end_opening(c);
     c->reason = c->reason != NULL ? c->reason : "closed";
     c->timeout_at = 0;
     c->open_at = 0;

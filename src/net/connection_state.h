@@ -22,14 +22,16 @@ struct connection {
 
     enum connection_phase phase;
     bool reading;
-    bool paused;     /* by the owner */
-    bool pressed;    /* too much output is pending */
-    bool ended;      /* the peer has sent its FIN */
-    bool end_sent;   /* we have sent ours */
-    bool opening;    /* the filter has not completed its handshake */
-    bool failed;     /* FILTER_FAILED */
-    bool in_flight;  /* a libuv write of `writing` is in progress */
-    uint8_t handles; /* still open: the socket and the timer */
+    bool paused;          /* by the owner */
+    bool pressed;         /* too much output is pending */
+    bool ended;           /* the peer has sent its FIN */
+    bool end_sent;        /* we have sent ours */
+    bool opening;         /* the filter has not completed its handshake */
+    bool opening_due;     /* ... and has bytes to process */
+    bool opening_counted; /* in net.openings */
+    bool failed;          /* FILTER_FAILED */
+    bool in_flight;       /* a libuv write of `writing` is in progress */
+    uint8_t handles;      /* still open: the socket and the timer */
     const char *reason;
 
     struct buffer in;      /* received, not consumed */
@@ -48,7 +50,7 @@ struct connection {
     struct list all;          /* in net.all */
     struct list dirty;        /* in net.dirty or net.dirty_first */
     struct list ready;        /* in net.ready */
-    struct list opening_link; /* in net.opening or net.opening_first */
+    struct list opening_link; /* in net.opening, net.opening_first or net.opening_waits */
 
     uv_tcp_t tcp;
     uv_timer_t timer;
@@ -66,6 +68,8 @@ struct connection {
 enum { OPENING_READ = 4096 }; /* bytes held during a handshake */
 void connection_begin_opening(struct connection *c);
 void connection_hold(struct connection *c, struct slice bytes);
+/* It is complete, or the connection ends. May be repeated. */
+void connection_end_opening(struct connection *c);
 
 /* transfer.c */
 /* Received bytes; and the end of the handshake. */

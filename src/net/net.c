@@ -42,6 +42,8 @@ void net_init(struct net *net, uv_loop_t *loop, const struct memory *memory)
     list_init(&net->ready);
     list_init(&net->opening);
     list_init(&net->opening_first);
+    list_init(&net->opening_waits);
+    net->openings_max = NET_OPENINGS;
     net->scratch = memory_alloc(memory, NET_SCRATCH);
     buffer_init(&net->forgotten, memory, NET_SCRATCH);
     buffer_init(&net->plain, memory, NET_PLAIN);

@@ -37,6 +37,8 @@ struct net {
     uint64_t writes; /* system calls */
     uint64_t accept_pauses;
     uint64_t opening_ns; /* spent on handshakes */
+    uint32_t openings;   /* clients whose handshake is not complete */
+    uint32_t openings_max;
     uint32_t connections;
     uint32_t client_connections; /* connections without `writes_first`: clients, not peers */
 
@@ -50,6 +52,7 @@ struct net {
     struct list ready;         /* ... to be passed their remaining bytes */
     struct list opening;       /* ... with a handshake to continue */
     struct list opening_first; /* ... of peers */
+    struct list opening_waits; /* ... of clients, that wait for the other end; the longest first */
     struct buffer plain;       /* output of a filter */
     uint8_t *scratch;          /* receive buffer */
     struct buffer forgotten;   /* output on closed connections, discarded */
@@ -57,6 +60,8 @@ struct net {
     uint64_t random;
 };
 
+/* `openings_max` of net_init. A handshake takes 50 KiB of OpenSSL's memory, 200 KiB at most. */
+#define NET_OPENINGS 1024
 #define NET_SCRATCH 65536
 #define NET_PLAIN (2 * NET_SCRATCH) /* for the output of a filter */
 

@@ -90,6 +90,7 @@ static void complete_opening(struct connection *c)
 {
     c->opening = false;
     c->open_at = 0;
+    connection_end_opening(c);
     connection_mark_dirty(c);
     if (c->handlers->on_open != NULL) {
         c->handlers->on_open(c->owner);

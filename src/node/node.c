@@ -158,8 +158,9 @@ struct node *node_new(const struct node_options *options, char problem[NODE_PROB
     n->descriptors.open = descriptors_open();
     n->started_us = n->stall.turn_us = node_now(n).boot_us;
     name_addresses(n);
-    if (!node_open_tls(n, problem) || !node_open_clients(n, problem) ||
-        !node_open_store(n, problem) || !node_open_timer(n, problem)) {
+    if (!node_open_tls(n, problem) || !node_open_secret(n, problem) ||
+        !node_open_clients(n, problem) || !node_open_store(n, problem) ||
+        !node_open_timer(n, problem)) {
         node_free(n);
         return NULL;
     }
@@ -316,6 +317,7 @@ void node_free(struct node *n)
     }
     node_close_clients(n);
     node_close_tls(n);
+    node_close_secret(n);
     memory_free(memory, n, sizeof(*n));
 }
 

@@ -71,9 +71,11 @@ struct node_options {
     const char *resp_password;   /* "": none */
     struct credential_files tls; /* no certificate: clear text */
     enum tls_version tls_min;
-    bool auth;                /* every request needs a principal */
-    const char *server_names; /* service_options; must stay valid */
-    bool has_redis;           /* behind the tier EFFICIENCY (S10.3) */
+    const char *peer_secret_file; /* "": none; must stay valid */
+    bool peer_secret_optional;    /* nodes without a secret are accepted */
+    bool auth;                    /* every request needs a principal */
+    const char *server_names;     /* service_options; must stay valid */
+    bool has_redis;               /* behind the tier EFFICIENCY (S10.3) */
     struct redis_settings redis;
 
     void *ctx;
@@ -97,6 +99,9 @@ void node_take_snapshot(struct node *n);
 /* Reads certificate, key and CA again. If they do not match, the old ones stay and an error is
  * logged. Nothing without TLS. Changed files are also noticed without this call. */
 void node_reload_tls(struct node *n);
+/* Reads the file of the peer secret again. If it is wrong, the old secrets stay and an error is
+ * logged. Connections stay. */
+void node_reload_secret(struct node *n);
 /* After on_stopped, when the loop is idle. Runs the loop to close the last handles. */
 void node_free(struct node *n);
 

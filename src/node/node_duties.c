@@ -177,4 +177,5 @@ void node_maintain(struct node *n, struct replica_time now)
     }
     note_closed_connections(n, now);
     node_step_limit(n, now);
+    node_step_refusals(n);
 }

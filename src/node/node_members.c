@@ -104,8 +104,9 @@ static enum hf_error transfer_first(struct node *n, const char **problem)
 }
 
 /* A new leader has acknowledgements of its own entry from a majority only. Whether another voter
- * has the current members is unknown until it answers. */
-static bool awaits_first_answers(struct node *n, uint64_t but)
+ * has the current members is unknown until it answers. `removed`: a voter that need not answer; 0:
+ * none. */
+static bool awaits_first_answers(struct node *n, uint64_t removed)
 {
     if (n->serving && node_now(n).boot_us >= n->serving_us + NEW_US) {
         return false;
@@ -113,8 +114,8 @@ static bool awaits_first_answers(struct node *n, uint64_t but)
     uint32_t count = replica_members(n->replica, n->member_scratch, LIMIT_NODES);
     for (uint32_t i = 0; i < count; i++) {
         const struct replica_member *member = &n->member_scratch[i];
-        if (member->voter && member->id != n->options.id && member->id != but &&
-            replica_match_index(n->replica, member->id) == 0) {
+        if (member->voter && member->id != n->options.id && member->id != removed &&
+            !replica_has_members(n->replica, member->id)) {
             return true;
         }
     }
@@ -152,7 +153,7 @@ enum hf_error node_change_member(void *ctx, enum gateway_change change, uint64_t
             return HF_MEMBERSHIP;
         }
     }
-    if (n->transferring || awaits_first_answers(n, id)) {
+    if (n->transferring || awaits_first_answers(n, change == GATEWAY_REMOVE ? id : 0)) {
         return HF_UNAVAILABLE;
     }
     if (id == n->options.id && (change == GATEWAY_DEMOTE || change == GATEWAY_REMOVE) &&

@@ -209,7 +209,8 @@ bool node_open_peers(struct node *n, char problem[NODE_PROBLEM])
                                     .on_introduced = node_on_introduced,
                                     .state_version = state_version,
                                     .on_cluster = node_on_cluster,
-                                    .secure = node_secure_peer};
+                                    .secure = node_secure_peer,
+                                    .on_refused = node_note_refusal};
     n->peers = peers_new(&options, problem, NODE_PROBLEM);
     if (n->peers == NULL) {
         return false;

@@ -74,6 +74,16 @@ struct node_file_stamp {
     int64_t changed_ns;
 };
 
+/* An audit record about refused nodes of one address; node_refusals.c. */
+struct node_refusal {
+    char address[PEER_ADDRESS_MAX + 1]; /* "": unused */
+    char reason[PEER_SENTENCE_MAX];
+    uint64_t count;     /* not submitted yet */
+    uint64_t submitted; /* in the command in flight; 0: none */
+    struct gateway_call call;
+    struct node *node;
+};
+
 /* The files that node_contexts were made from; node_certificate.c. */
 struct node_certificate {
     int64_t until_s;    /* wall clock: end of our own certificate */
@@ -117,6 +127,8 @@ struct node {
     struct client_listener *resp; /* NULL: not served */
     struct node_contexts tls;
     struct node_certificate certificate;
+    struct peer_secrets secrets;
+    struct node_refusal refused_nodes[PEER_REFUSALS + 1];
 
     /* node_clients.c */
     struct client_table *clients;
@@ -259,6 +271,14 @@ void node_close_tls(struct node *n);
 /* Replaces the contexts, or changes nothing and sets `problem`. */
 bool node_load_tls(struct node *n, char problem[NODE_PROBLEM]);
 void node_secure_peer(void *ctx, struct connection *c, bool dialled);
+
+/* node_secret.c */
+bool node_open_secret(struct node *n, char problem[NODE_PROBLEM]);
+void node_close_secret(struct node *n);
+
+/* node_refusals.c */
+void node_note_refusal(void *ctx, const struct peer_refusal *refusal);
+void node_step_refusals(struct node *n);
 
 /* node_certificate.c */
 void node_watch_tls(struct node *n);

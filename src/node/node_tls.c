@@ -100,7 +100,8 @@ bool node_open_tls(struct node *n, char problem[NODE_PROBLEM])
     if (files->certificate == NULL || files->certificate[0] == '\0') {
         return true;
     }
-    (void)credentials_protect_keys(); /* without it, keys are in ordinary memory */
+    /* Without it, keys are in ordinary memory. Links between nodes are few. */
+    (void)credentials_protect_keys(n->options.max_clients);
     node_watch_tls(n);
     n->self.is_certified = node_load_tls(n, problem);
     return n->self.is_certified;

@@ -252,6 +252,11 @@ uint64_t replica_match_index(const struct replica *r, uint64_t id)
                : 0;
 }
 
+bool replica_has_members(const struct replica *r, uint64_t id)
+{
+    return replica_match_index(r, id) >= r->engine.raft.configuration_committed_index;
+}
+
 /* S10.1. */
 bool replica_has_majority(struct replica *r, struct replica_time now)
 {

@@ -162,6 +162,8 @@ bool replica_is_member(const struct replica *r, uint64_t id);
 uint32_t replica_committed_ids(const struct replica *r, uint64_t *out, uint32_t max);
 /* On the leader; 0 on other nodes. */
 uint64_t replica_match_index(const struct replica *r, uint64_t id);
+/* On the leader: whether the member acknowledged the membership that is committed (E5). */
+bool replica_has_members(const struct replica *r, uint64_t id);
 /* This node leads, and its last batch is not applied. */
 bool replica_is_in_flight(const struct replica *r);
 const struct core *replica_core(const struct replica *r);

@@ -21,6 +21,7 @@
 /* In the order of the words in config.c. */
 enum config_log_format { LOG_JSON, LOG_TEXT };
 enum config_resp_del { RESP_DEL_ALLOW, RESP_DEL_REFUSE };
+enum config_peer_secret { PEER_SECRET_REQUIRED, PEER_SECRET_OPTIONAL };
 enum config_auth { AUTH_OFF, AUTH_ON };
 enum config_disk_io { DISK_IO_AUTO, DISK_IO_THREAD };
 enum config_sandbox { CONFIG_SANDBOX_ON, CONFIG_SANDBOX_OFF };
@@ -54,6 +55,8 @@ struct config {
     char tls_key[CONFIG_PATH];
     char tls_ca[CONFIG_PATH];
     uint64_t tls_min; /* an enum tls_version */
+    char peer_secret_file[CONFIG_PATH];
+    uint64_t peer_secret_required; /* an enum config_peer_secret */
     bool insecure;
     uint64_t election_ms;
     uint64_t heartbeat_ms;

@@ -120,11 +120,15 @@ static bool check_members(struct config *config, struct buffer *problems)
 
 /* ---- addresses ---- */
 
-/* Without TLS and authentication only loopback addresses are accepted, unless the operator sets
- * `insecure`. */
+/* `missing`: what the address lacks, and what to do. NULL: nothing, every address is accepted. Without
+ * it only loopback addresses are, unless the operator sets `insecure`. */
 static bool check_reach(const struct config *config, const char *name,
-                        const struct address *address, struct buffer *problems)
+                        const struct address *address, const char *missing, struct buffer *problems)
 {
+    if (missing == NULL) {
+        return true;
+    }
+
     struct sockaddr_storage found[8];
     const char *words = "";
     char text[ADDRESS_TEXT];
@@ -138,14 +142,59 @@ static bool check_reach(const struct config *config, const char *name,
     for (int i = 0; i < count && !config->insecure; i++) {
         if (!address_is_loopback(&found[i])) {
             config_blame(config, name, problems);
-            buffer_printf(problems,
-                          "other machines can reach %s, and nothing is authenticated there: listen "
-                          "on 127.0.0.1, or allow it with --insecure\n",
-                          text);
+            buffer_printf(
+                problems,
+                "other machines can reach %s, and %s; or listen on 127.0.0.1; or allow it "
+                "with --insecure, in a network that keeps others out\n",
+                text, missing);
             return false;
         }
     }
     return true;
+}
+
+/* What clients need before other machines may reach their port. */
+static const char *client_lacks(const struct config *config)
+{
+    bool has_tls = config->tls_cert[0] != '\0';
+    if (config->auth == AUTH_ON && has_tls) {
+        return NULL;
+    }
+    if (config->auth == AUTH_ON) {
+        return "tokens would pass in clear text: set tls-cert, tls-key and tls-ca (`holdfast cert` "
+               "makes them)";
+    }
+    return has_tls
+               ? "nothing authenticates clients there: set auth = on"
+               : "nothing authenticates clients there: set auth = on, and tls-cert, tls-key and "
+                 "tls-ca (`holdfast cert` makes them)";
+}
+
+/* A password authenticates Redis-protocol clients, if tokens do not. */
+static const char *resp_lacks(const struct config *config)
+{
+    bool has_password = config->resp_password[0] != '\0' && config->auth == AUTH_OFF;
+    return config_is_off(&config->resp) || has_password ? NULL : client_lacks(config);
+}
+
+/* With TLS, nodes verify each other. */
+static const char *peer_lacks(const struct config *config)
+{
+    if (config->tls_cert[0] != '\0') {
+        return NULL;
+    }
+    return config->peer_secret_file[0] != '\0'
+               ? "the peer secret protects only the start of a connection: set tls-cert, tls-key "
+                 "and tls-ca (`holdfast cert` makes them)"
+               : "nothing authenticates nodes there: set tls-cert, tls-key and tls-ca (`holdfast "
+                 "cert` makes them)";
+}
+
+static bool check_addresses(const struct config *config, struct buffer *problems)
+{
+    bool fine = check_reach(config, "client", &config->client, client_lacks(config), problems);
+    fine = check_reach(config, "peer", &config->peer, peer_lacks(config), problems) && fine;
+    return check_reach(config, "resp", &config->resp, resp_lacks(config), problems) && fine;
 }
 
 /* ---- numbers ---- */
@@ -324,16 +373,10 @@ bool config_check(struct config *config, struct buffer *problems)
     }
     fine = check_redis(config, problems) && fine;
     fine = check_tls(config, problems) && fine;
-    bool is_secure = config->tls_cert[0] != '\0' && config->auth == AUTH_ON;
-    if (!is_secure) {
-        fine = check_reach(config, "client", &config->client, problems) && fine;
-    }
-    if (config->tls_cert[0] == '\0') { /* with TLS, peers verify each other */
-        fine = check_reach(config, "peer", &config->peer, problems) && fine;
-    }
-    /* A password authenticates Redis-protocol clients. */
-    if (!config_is_off(&config->resp) && config->resp_password[0] == '\0' && !is_secure) {
-        fine = check_reach(config, "resp", &config->resp, problems) && fine;
+    fine = check_addresses(config, problems) && fine;
+    if (config->peer_secret_required == PEER_SECRET_OPTIONAL &&
+        config->peer_secret_file[0] == '\0') {
+        fine = complain(config, problems, "peer-secret-required", "needs peer-secret-file");
     }
     if (config->data[0] == '\0') {
         fine = complain(config, problems, "data", "must not be empty");

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "server/dev_cluster.h"
+#include "server/dev_secure.h"
 #include "server/flags.h"
 #include "server/serve.h"
 
@@ -19,6 +20,7 @@ struct dev_settings {
     uint64_t base_port;
     const char *given_dir;
     char dir[DEV_PATH];
+    bool secure;
     bool help;
 };
 
@@ -30,6 +32,9 @@ static const struct flag flags[] = {
      "~/.local/state/holdfast-dev)"},
     {"base-port", 0, FLAG_NUMBER_IN(struct dev_settings, base_port, 1, UINT16_MAX), "P",
      "client port of node 1 (default: 4653)"},
+    {"secure", 0, FLAG_SWITCH(struct dev_settings, secure), NULL,
+     "use TLS and authentication: make certificates, an administrator and the tenants red and "
+     "blue"},
     {"help", 'h', FLAG_SWITCH(struct dev_settings, help), NULL, "this list"},
     FLAGS_END,
 };
@@ -42,7 +47,8 @@ static void print_help(void)
         "\nNode i uses the port P+10*(i-1) for clients, the next port for peers and the one after "
         "that\nfor the Redis protocol.\n\n"
         "Prints a line for each node, then `ready` with the endpoints. Ctrl-C stops all nodes. "
-        "The\nfolder stays, and the next start continues with the same data.\n");
+        "The\nfolder stays, and the next start continues with the same data. With --secure, "
+        "DIR/secure\nhas the certificates and the tokens.\n");
 }
 
 static void default_dir(struct dev_settings *o)
@@ -88,8 +94,8 @@ static void print_nodes(const struct dev_cluster *c)
 {
     for (unsigned i = 0; i < c->count; i++) {
         const struct dev_node *n = &c->nodes[i];
-        printf("node %u  http://127.0.0.1:%u  pid %d  data %s  log %s\n", n->id, n->client_port,
-               (int)n->pid, n->folder, n->log);
+        printf("node %u  %s://127.0.0.1:%u  pid %d  data %s  log %s\n", n->id,
+               dev_is_secure(c) ? "https" : "http", n->client_port, (int)n->pid, n->folder, n->log);
     }
     fflush(stdout);
 }
@@ -110,12 +116,16 @@ static bool find_in_path(const char *name, char *out, size_t size)
     return false;
 }
 
+bool dev_is_in_path(const char *name)
+{
+    char found[PATH_MAX];
+    return find_in_path(name, found, sizeof(found));
+}
+
 /* The shell word that runs this program in any folder: "holdfast" if PATH leads to it, else its
  * path, quoted if necessary. */
-static void write_name(char *out, size_t size)
+static void write_name(char word[DEV_WORD])
 {
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+";
     char found[PATH_MAX];
     char real[PATH_MAX];
     char own[PATH_MAX];
@@ -123,35 +133,38 @@ static void write_name(char *out, size_t size)
     own[len > 0 ? len : 0] = '\0';
     bool is_in_path = find_in_path("holdfast", found, sizeof(found)) &&
                       realpath(found, real) != NULL && strcmp(real, own) == 0;
-    if (len <= 0 || is_in_path || strchr(own, '\'') != NULL) {
-        snprintf(out, size, "holdfast");
-    } else if (own[strspn(own, plain)] == '\0') {
-        snprintf(out, size, "%s", own);
-    } else {
-        snprintf(out, size, "'%s'", own);
+    dev_shell_word(len <= 0 || is_in_path ? "holdfast" : own, word);
+}
+
+static void print_tips(const struct dev_cluster *c, const char *name)
+{
+    unsigned first = c->nodes[0].client_port;
+    unsigned last = c->nodes[c->count - 1].client_port;
+    printf("\nTry it in another terminal, with any node:\n"
+           "  %s lock --endpoints 127.0.0.1:%u demo -- sleep 30\n"
+           "  %s show --endpoints 127.0.0.1:%u demo\n",
+           name, first, name, last);
+    if (dev_is_in_path("curl")) {
+        printf("  curl -s -XPOST http://127.0.0.1:%u/api/v1/locks/demo/acquire "
+               "-d '{\"client_id\":\"me\",\"ttl_ms\":30000}'\n"
+               "  curl -s http://127.0.0.1:%u/api/v1/cluster\n",
+               first, last);
     }
 }
 
 static void print_ready(const struct dev_cluster *c, unsigned leader)
 {
-    char name[PATH_MAX + 2];
-    char curl[PATH_MAX];
-    unsigned first = c->nodes[0].client_port;
-    unsigned last = c->nodes[c->count - 1].client_port;
-    write_name(name, sizeof(name));
+    char name[DEV_WORD];
+    write_name(name);
     printf("ready  leader: node %u  endpoints: ", leader);
     for (unsigned i = 0; i < c->count; i++) {
         printf("%s127.0.0.1:%u", i == 0 ? "" : ",", c->nodes[i].client_port);
     }
-    printf("\n\nTry it in another terminal, with any node:\n"
-           "  %s lock --endpoints 127.0.0.1:%u demo -- sleep 30\n"
-           "  %s show --endpoints 127.0.0.1:%u demo\n",
-           name, first, name, last);
-    if (find_in_path("curl", curl, sizeof(curl))) {
-        printf("  curl -s -XPOST http://127.0.0.1:%u/api/v1/locks/demo/acquire "
-               "-d '{\"client_id\":\"me\",\"ttl_ms\":30000}'\n"
-               "  curl -s http://127.0.0.1:%u/api/v1/cluster\n",
-               first, last);
+    printf("\n");
+    if (dev_is_secure(c)) {
+        dev_secure_print(c, name);
+    } else {
+        print_tips(c, name);
     }
     printf("  kill -9 %d    # crash a node\n"
            "Ctrl-C stops all.\n",
@@ -199,6 +212,10 @@ static bool wait_until_ready(struct dev_cluster *c, int *code)
             break;
         }
     }
+    if (dev_is_secure(c) && !dev_secure_make_principals(c)) {
+        *code = EXIT_START_FAILED;
+        return false;
+    }
     print_ready(c, node->leader);
     return true;
 }
@@ -235,9 +252,10 @@ int dev_main(int count, char **arguments)
         print_help();
         return 0;
     }
-    dev_cluster_init(&cluster, (unsigned)options.nodes, (uint16_t)options.base_port, options.dir);
+    dev_cluster_init(&cluster, (unsigned)options.nodes, (uint16_t)options.base_port, options.dir,
+                     options.secure);
     if (!dev_cluster_ports_are_free(&cluster) || !dev_cluster_prepare_folder(&cluster) ||
-        !dev_cluster_start(&cluster)) {
+        (options.secure && !dev_secure_prepare(&cluster)) || !dev_cluster_start(&cluster)) {
         return EXIT_START_FAILED;
     }
     print_nodes(&cluster);

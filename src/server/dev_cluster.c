@@ -24,18 +24,23 @@ enum {
     CHILD_READY_FD = 3,
     LOG_TAIL = 2000,
     LIST_MAX = 512,
+    WORDS = 27, /* of the command of a node */
 };
 
 static int signal_fd = -1;
 
 /* ---- preparing ---- */
 
-void dev_cluster_init(struct dev_cluster *c, unsigned count, uint16_t base_port, const char *dir)
+void dev_cluster_init(struct dev_cluster *c, unsigned count, uint16_t base_port, const char *dir,
+                      bool is_secure)
 {
     memset(c, 0, sizeof(*c));
     c->count = count;
     c->base_port = base_port;
     snprintf(c->dir, sizeof(c->dir), "%s", dir);
+    if (is_secure) {
+        snprintf(c->secure_dir, sizeof(c->secure_dir), "%s/secure", dir);
+    }
     for (unsigned i = 0; i < count; i++) {
         struct dev_node *node = &c->nodes[i];
         node->id = i + 1;
@@ -94,21 +99,29 @@ static bool make_folder(const char *path)
     return true;
 }
 
-/* Refuses a cluster with another number of nodes or another base port. */
+/* Refuses a cluster with another number of nodes or another base port, and to serve a secure one
+ * without credentials. */
 bool dev_cluster_prepare_folder(const struct dev_cluster *c)
 {
     char path[DEV_PATH + 16];
     unsigned count = 0;
     unsigned port = 0;
+    unsigned secure = 0;
     if (!make_folder(c->dir)) {
         return false;
     }
     snprintf(path, sizeof(path), "%s/cluster", c->dir);
     FILE *file = fopen(path, "re");
     if (file != NULL) {
-        int got = fscanf(file, "nodes=%u base-port=%u", &count, &port);
+        int got = fscanf(file, "nodes=%u base-port=%u secure=%u", &count, &port, &secure);
         fclose(file);
-        if (got == 2 && (count != c->count || port != c->base_port)) {
+        if (got >= 3 && secure != 0 && !dev_is_secure(c)) {
+            fprintf(stderr,
+                    "holdfast: %s contains a secure cluster: use --secure, or another --dir\n",
+                    c->dir);
+            return false;
+        }
+        if (got >= 2 && (count != c->count || port != c->base_port)) {
             fprintf(stderr,
                     "holdfast: %s contains a cluster of %u nodes with base port %u: use --nodes %u "
                     "--base-port %u, or another --dir\n",
@@ -117,7 +130,8 @@ bool dev_cluster_prepare_folder(const struct dev_cluster *c)
         }
     }
     file = fopen(path, "we");
-    if (file == NULL || fprintf(file, "nodes=%u base-port=%u\n", c->count, c->base_port) < 0) {
+    if (file == NULL || fprintf(file, "nodes=%u base-port=%u secure=%u\n", c->count, c->base_port,
+                                dev_is_secure(c) ? 1u : 0u) < 0) {
         fprintf(stderr, "holdfast: cannot write %s: %s\n", path, strerror(errno));
         if (file != NULL) {
             fclose(file);
@@ -130,39 +144,64 @@ bool dev_cluster_prepare_folder(const struct dev_cluster *c)
 
 /* ---- starting ---- */
 
+struct node_words {
+    char id[16], client[32], peer[32], resp[32], list[LIST_MAX];
+    char cert[DEV_PATH + 64], key[DEV_PATH + 64], ca[DEV_PATH + 64];
+    const char *words[WORDS + 1]; /* NULL at the end */
+    size_t count;
+};
+
+static void add_pair(struct node_words *w, const char *flag, const char *value)
+{
+    hf_assert(w->count + 2 <= WORDS);
+    w->words[w->count++] = flag;
+    w->words[w->count++] = value;
+}
+
+static void add_addresses(struct node_words *w, const struct dev_cluster *c,
+                          const struct dev_node *node)
+{
+    size_t len = 0;
+    for (unsigned i = 0; i < c->count; i++) {
+        len += (size_t)snprintf(w->list + len, sizeof(w->list) - len, "%s%u=127.0.0.1:%u",
+                                i == 0 ? "" : ",", c->nodes[i].id, c->nodes[i].client_port + 1u);
+    }
+    snprintf(w->id, sizeof(w->id), "%u", node->id);
+    snprintf(w->client, sizeof(w->client), "127.0.0.1:%u", node->client_port);
+    snprintf(w->peer, sizeof(w->peer), "127.0.0.1:%u", node->client_port + 1u);
+    snprintf(w->resp, sizeof(w->resp), "127.0.0.1:%u", node->client_port + 2u);
+    add_pair(w, "--id", w->id);
+    add_pair(w, "--client", w->client);
+    add_pair(w, "--peer", w->peer);
+    add_pair(w, "--resp", w->resp);
+    add_pair(w, "--cluster", w->list);
+    add_pair(w, "--cluster-name", DEV_CLUSTER_NAME);
+}
+
+static void add_credentials(struct node_words *w, const struct dev_cluster *c,
+                            const struct dev_node *node)
+{
+    snprintf(w->cert, sizeof(w->cert), "%s/node-%u.pem", c->secure_dir, node->id);
+    snprintf(w->key, sizeof(w->key), "%s/node-%u-key.pem", c->secure_dir, node->id);
+    snprintf(w->ca, sizeof(w->ca), "%s/ca.pem", c->secure_dir);
+    add_pair(w, "--tls-cert", w->cert);
+    add_pair(w, "--tls-key", w->key);
+    add_pair(w, "--tls-ca", w->ca);
+    add_pair(w, "--auth", "on");
+}
+
 static _Noreturn void become_node(const struct dev_cluster *c, const struct dev_node *node,
                                   int ready_fd, bool bootstrap, pid_t parent)
 {
-    char id[16], client[32], peer[32], resp[32], list[LIST_MAX] = "";
-    size_t len = 0;
-    for (unsigned i = 0; i < c->count; i++) {
-        len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%u=127.0.0.1:%u",
-                                i == 0 ? "" : ",", c->nodes[i].id, c->nodes[i].client_port + 1u);
+    static struct node_words w;
+    add_pair(&w, "holdfast", "serve");
+    add_pair(&w, "--data", node->folder);
+    add_pair(&w, "--ready-fd", "3");
+    add_addresses(&w, c, node);
+    if (dev_is_secure(c)) {
+        add_credentials(&w, c, node);
     }
-    snprintf(id, sizeof(id), "%u", node->id);
-    snprintf(client, sizeof(client), "127.0.0.1:%u", node->client_port);
-    snprintf(peer, sizeof(peer), "127.0.0.1:%u", node->client_port + 1u);
-    snprintf(resp, sizeof(resp), "127.0.0.1:%u", node->client_port + 2u);
-    const char *arguments[] = {"holdfast",
-                               "serve",
-                               "--id",
-                               id,
-                               "--data",
-                               node->folder,
-                               "--client",
-                               client,
-                               "--peer",
-                               peer,
-                               "--resp",
-                               resp,
-                               "--cluster",
-                               list,
-                               "--cluster-name",
-                               "dev",
-                               "--ready-fd",
-                               "3",
-                               bootstrap ? "--bootstrap" : NULL,
-                               NULL};
+    w.words[w.count] = bootstrap ? "--bootstrap" : NULL;
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -182,7 +221,7 @@ static _Noreturn void become_node(const struct dev_cluster *c, const struct dev_
     if (getppid() != parent) {
         _exit(0);
     }
-    execv("/proc/self/exe", (char **)(uintptr_t)arguments);
+    execv("/proc/self/exe", (char **)(uintptr_t)w.words);
     _exit(127);
 }
 
@@ -347,19 +386,26 @@ void dev_cluster_stop(struct dev_cluster *c)
     }
 }
 
-void dev_node_print_log(const struct dev_node *node)
+void dev_print_end(const char *path, long bytes)
 {
     char tail[LOG_TAIL + 1];
-    FILE *file = fopen(node->log, "re");
+    FILE *file = fopen(path, "re");
+    hf_assert(bytes <= LOG_TAIL);
     if (file == NULL) {
         return;
     }
-    if (fseek(file, -LOG_TAIL, SEEK_END) != 0) {
+    if (fseek(file, -bytes, SEEK_END) != 0) {
         rewind(file);
     }
-    size_t len = fread(tail, 1, LOG_TAIL, file);
+    size_t len = fread(tail, 1, (size_t)bytes, file);
     fclose(file);
     tail[len] = '\0';
-    char *begin = len == LOG_TAIL && strchr(tail, '\n') != NULL ? strchr(tail, '\n') + 1 : tail;
+    char *begin =
+        len == (size_t)bytes && strchr(tail, '\n') != NULL ? strchr(tail, '\n') + 1 : tail;
     fprintf(stderr, "%s", begin);
+}
+
+void dev_node_print_log(const struct dev_node *node)
+{
+    dev_print_end(node->log, LOG_TAIL);
 }

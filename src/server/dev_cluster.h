@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 enum { DEV_NODES_MAX = 9, DEV_PORT_STEP = 10, DEV_PATH = 3072 };
+#define DEV_CLUSTER_NAME "dev"
 
 struct dev_node {
     unsigned id;
@@ -24,10 +25,16 @@ struct dev_cluster {
     unsigned count;
     uint16_t base_port;
     char dir[DEV_PATH];
+    char secure_dir[DEV_PATH + 16]; /* of certificates and tokens; "": clear text, no tokens */
     struct dev_node nodes[DEV_NODES_MAX];
 };
 
-void dev_cluster_init(struct dev_cluster *c, unsigned count, uint16_t base_port, const char *dir);
+void dev_cluster_init(struct dev_cluster *c, unsigned count, uint16_t base_port, const char *dir,
+                      bool is_secure);
+static inline bool dev_is_secure(const struct dev_cluster *c)
+{
+    return c->secure_dir[0] != '\0';
+}
 
 /* On failure, each of these prints the problem as `holdfast: ...` and returns false. */
 bool dev_cluster_ports_are_free(const struct dev_cluster *c);
@@ -42,7 +49,11 @@ enum dev_event dev_cluster_wait(struct dev_cluster *c, int timeout_ms, struct de
 /* SIGTERM to all nodes; after a timeout, SIGKILL. */
 void dev_cluster_stop(struct dev_cluster *c);
 
-/* The end of the log, to stderr. */
+/* The last bytes of a file, from the start of a line, to stderr. */
+void dev_print_end(const char *path, long bytes);
 void dev_node_print_log(const struct dev_node *node);
+
+/* Whether a shell would find that program. */
+bool dev_is_in_path(const char *name);
 
 #endif

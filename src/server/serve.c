@@ -109,6 +109,7 @@ static void on_hangup(uv_signal_t *handle, int number)
     }
     buffer_close(&problems);
     node_reload_tls(s->node);
+    node_reload_secret(s->node);
 }
 
 /* Takes a snapshot: before an upgrade, or to compare two nodes. */
@@ -236,6 +237,8 @@ static void fill_options(struct serve *s, struct node_options *o)
         .auth = c->auth == AUTH_ON,
         .tls = {.certificate = c->tls_cert, .key = c->tls_key, .ca = c->tls_ca},
         .tls_min = (enum tls_version)c->tls_min,
+        .peer_secret_file = c->peer_secret_file,
+        .peer_secret_optional = c->peer_secret_required == PEER_SECRET_OPTIONAL,
         .server_names = s->server_names,
         .resp_tier = (enum tier)c->resp_tier,
         .election_ms = (uint32_t)c->election_ms,
@@ -368,8 +371,8 @@ int serve_main(int count, char **arguments)
             "file of --config. A flag overrides the variable, which overrides the file.\n\n"
             "SIGTERM transfers leadership, finishes open requests and stops the node. SIGHUP "
             "reads\n"
-            "log-level and the files of tls-cert, tls-key and tls-ca again and reopens the log\n"
-            "file. SIGUSR1 takes a snapshot.\n\n");
+            "log-level and the files of tls-cert, tls-key, tls-ca and peer-secret-file again and\n"
+            "reopens the log file. SIGUSR1 takes a snapshot.\n\n");
         config_print_help(&text);
         return print_and_close(&text, stdout, "", 0);
     }

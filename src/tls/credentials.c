@@ -18,8 +18,10 @@
 enum {
     FILE_MAX = 1 << 20,
     KEY_FILE_MAX = 16 << 10,
-    SECURE_HEAP =
-        128 << 10, /* bytes; a P-256 key takes less than 200, its file for a moment more */
+    SECURE_BASE = 256 << 10, /* a P-256 key takes less than 200 bytes, its file for a moment more */
+    /* OpenSSL keeps the key of the key exchange as long as the connection: a block, two for P-384.
+     * The heap may be fragmented. */
+    SECURE_SESSION = 128,
     SECURE_BLOCK = 32,
 };
 
@@ -268,8 +270,12 @@ int64_t credentials_ca_not_after_s(const struct credentials *c)
     return c->ca_not_after_s;
 }
 
-bool credentials_protect_keys(void)
+bool credentials_protect_keys(uint32_t sessions)
 {
+    size_t size = SECURE_BASE;
+    while (size < SECURE_BASE + (size_t)sessions * SECURE_SESSION) {
+        size *= 2;
+    }
     return CRYPTO_secure_malloc_initialized() == 1 ||
-           CRYPTO_secure_malloc_init(SECURE_HEAP, SECURE_BLOCK) != 0;
+           CRYPTO_secure_malloc_init(size, SECURE_BLOCK) != 0;
 }

@@ -41,7 +41,9 @@ int64_t credentials_not_after_s(const struct credentials *c);
 int64_t credentials_ca_not_after_s(const struct credentials *c); /* the first that expires */
 
 /* Private keys that are loaded afterwards are in memory that is locked if the limit of locked
- * memory allows it, and is not part of core dumps. Once per process. False: not available. */
-bool credentials_protect_keys(void);
+ * memory allows it, and is not part of core dumps. Once per process. False: not available.
+ * OpenSSL has no other memory for keys then, those of connections included: without space in it,
+ * handshakes fail. `sessions`: how many sessions exist at a time, at most. */
+bool credentials_protect_keys(uint32_t sessions);
 
 #endif

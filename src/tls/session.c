@@ -207,9 +207,10 @@ static bool is_tls(struct tls_session *s, struct slice bytes)
     return !s->is_clear_text;
 }
 
+/* Does not call OpenSSL without bytes to read: that would allocate its buffer in vain. */
 static enum tls_state read_records(struct tls_session *s, struct buffer *plain)
 {
-    for (;;) {
+    while (s->input.len > 0 || SSL_has_pending(s->ssl) == 1) {
         uint8_t *to = buffer_reserve(plain, RECORD_MAX);
         if (to == NULL) {
             return fail(s, "more plain bytes than fit");
@@ -229,6 +230,7 @@ static enum tls_state read_records(struct tls_session *s, struct buffer *plain)
             return fail_by_library(s);
         }
     }
+    return s->state;
 }
 
 enum tls_state tls_session_receive(struct tls_session *s, struct slice bytes, struct buffer *plain,

@@ -143,8 +143,11 @@ void http2_head_read(struct http2_head *head, struct http2_request *out)
     } else if (out->error == HF_OK && !is_path && out->method != HTTP_OPTIONS) {
         out->error = HF_HTTP_TARGET;
     }
-    struct slice authority = value_of(head, FIELD_AUTHORITY);
-    out->host = authority.len > 0 ? authority : value_of(head, FIELD_HOST);
+    struct slice authority = value_of(head, FIELD_AUTHORITY), host = value_of(head, FIELD_HOST);
+    out->host = authority.len > 0 ? authority : host;
+    if (out->error == HF_OK && host.len > 0 && !slice_equal(out->host, host)) {
+        out->error = HF_HTTP_HOST; /* a proxy may have read the other one */
+    }
     out->content_type = value_of(head, FIELD_CONTENT_TYPE);
     out->origin = value_of(head, FIELD_ORIGIN);
     out->idempotency_key = value_of(head, FIELD_IDEMPOTENCY_KEY);

@@ -8,7 +8,7 @@ import struct
 
 from harness import PATIENCE
 
-HELLO, WELCOME, BEGIN, REFUSE, MESSAGE, PING, REQUEST, ANSWER, FETCH, PIECE, END = range(1, 12)
+HELLO, WELCOME, BEGIN, REFUSE, MESSAGE, PING, REQUEST, ANSWER, FETCH, PIECE, END, PROOF = range(1, 13)
 FOR_MESSAGES, FOR_SNAPSHOT = 1, 2
 APPEND, APPEND_RESULT, VOTE, VOTE_RESULT, INSTALL, TIMEOUT_NOW = range(1, 7)
 COMMAND, BARRIER, CHANGE = 1, 2, 3
@@ -200,10 +200,21 @@ class Link:
         self.socket.close()
 
 
-def dial(node, who, begin=True):
-    """A connection to `node` that introduces itself as `who`; raises Closed where that is refused."""
+def audited_refusals(node):
+    """The records of the audit trail about refused nodes."""
+    found, cursor = [], ""
+    while cursor is not None:
+        page = node.request("GET", "/api/v1/audit" + (f"?cursor={cursor}" if cursor else "")).json
+        found, cursor = found + page["records"], page["next_cursor"]
+    return [record for record in found if record["action"] == "PEER_REFUSED"]
+
+
+def dial(node, who, begin=True, tls=None):
+    """A connection to `node` that introduces itself as `who`; raises Closed where that is refused. `tls`: an
+    ssl.SSLContext."""
     host, _, port = node.peer.rpartition(":")
-    link = Link(socket.create_connection((host, int(port)), timeout=PATIENCE))
+    there = socket.create_connection((host, int(port)), timeout=PATIENCE)
+    link = Link(there if tls is None else tls.wrap_socket(there, server_hostname=host))
     who.to = node.id
     link.send(HELLO, who.encode())
     if begin:

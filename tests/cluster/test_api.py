@@ -169,8 +169,30 @@ def cluster_itself(s):
     assert s.request("GET", "/openapi.yaml").startswith("openapi: 3.1")
 
 
+def credentials(s):
+    """With auth = off; test_auth.py has the rest."""
+    auth = "/api/v1/auth"
+    s.request("GET", f"{auth}/whoami", principal=None, tenant="default", by="none")
+    document = s.request("GET", f"{auth}/policy")
+    document["tenants"].append({"name": s.prefix})
+    document["principals"].append({"tenant": s.prefix, "name": "ci", "description": "builds", "grants": [
+        {"tenant": s.prefix, "prefix": "app/", "rights": ["lock"]}]})
+    changes = [f"add tenant {s.prefix}", f"add principal {s.prefix}/ci"]
+    s.request("PUT", f"{auth}/policy?dry_run=true", document, version=document["version"], dry_run=True, changes=changes)
+    s.request("PUT", f"{auth}/policy", document, version=document["version"] + 1, changes=changes)
+    s.request("PUT", f"{auth}/policy", document, 409, code="policy_conflict")
+    assert s.prefix in [row["name"] for row in s.request("GET", f"{auth}/tenants")["tenants"]]
+    s.request("GET", f"{auth}/explain?principal=NAME/ci&right=lock&name=app/a", allowed=True)
+    s.request("GET", f"{auth}/explain?principal=NAME/ci&right=lock&name=a", allowed=False)
+    made = s.request("POST", f"{auth}/tokens", {"principal": f"{s.prefix}/ci", "ttl_seconds": 60})
+    rows = s.request("GET", f"{auth}/tokens?principal=NAME/ci")["tokens"]
+    assert [row["number"] for row in rows] == [made["number"]] and made["token"].startswith("hf_")
+    s.request("DELETE", f"{auth}/tokens/{made['number']}", number=made["number"])
+    s.request("DELETE", f"{auth}/tokens/{made['number']}", status=404, code="policy_not_found")
+
+
 CHAPTERS = (locks, exactly_once, semaphores, multilocks, sessions, elections, fences, fence_resets, operators,
-            seed, cluster_itself)
+            seed, cluster_itself, credentials)
 # Streams are in test_watch.py, log levels in test_config.py, the snapshot in test_snapshot_save.py.
 ELSEWHERE = {"watch", "observe", "showLogLevel", "setLogLevel", "saveSnapshot"}
 

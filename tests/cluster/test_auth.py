@@ -55,7 +55,7 @@ def test_token_names_its_principal(node):
     assert json.loads(body) == {"principal": "red/lock", "tenant": "red", "by": "token", "expires_at": None}
 
 
-def test_wrong_token_is_refused_after_a_barrier_and_told_nothing(node):
+def test_wrong_token_is_refused_after_a_barrier_and_learns_nothing(node):
     for words in (["-H", "Authorization: Bearer hf_wrong"], ["-H", "Authorization: Basic abcd"],
                   ["-H", "Authorization: Bearer " + "x" * 300]):
         status, _, body = curl(node, "/api/v1/auth/whoami", *words)
@@ -247,7 +247,7 @@ def test_revoked_redis_connection_is_closed(node):
     client = connect(node, username="red/lock", password=node.tokens["red/lock"])
     assert client.ping()
     pubsub = client.pubsub()
-    pubsub.subscribe("app/news")
+    pubsub.subscribe("app/channel")
     assert pubsub.get_message(timeout=PATIENCE)["type"] == "subscribe"
     revoke(node, "red/lock")
     with pytest.raises(redis.exceptions.RedisError):

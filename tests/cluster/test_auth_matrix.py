@@ -21,7 +21,7 @@ from resp_support import connect
 
 TABLE = PROGRAM.parent / "tests/cluster/need_table"
 
-# Of tenant red, on names that begin with app/; `other` is the administrator of tenant blue and asks for tenant red.
+# Of tenant red, on names that begin with app/; `other` is the administrator of tenant blue and chooses tenant red.
 ROLES = {"nobody": None, "none": "red/none", "read": "red/read", "lock": "red/lock", "operate": "red/operate",
          "admin": "red/admin", "root": "default/root", "other": "blue/admin"}
 CALLERS = {"none", "read", "lock", "operate", "admin", "root"}
@@ -84,6 +84,7 @@ HTTP = {
     f"PUT {AUTH}/policy": ("cluster_admin", "cluster", {"version": 0}),
     f"GET {AUTH}/explain": ("tenant_admin", "caller", "?principal=red/none&right=lock&name=a"),
     f"GET {AUTH}/whoami": ("caller", "caller", None),
+    f"GET {AUTH}/tenants": ("caller", "caller", None),  # its own
     f"GET {AUTH}/tokens": ("tenant_admin", "caller", None),  # everybody sees its own
     f"POST {AUTH}/tokens": ("tenant_admin", "admin", {"principal": "red/none"}),
     f"DELETE {AUTH}/tokens/{{member}}": ("tenant_admin", "cluster", None),  # of nobody
@@ -250,10 +251,10 @@ def compare(results, expectations):
     assert set(results) == {(request, role) for request in expectations for role in ROLES}
 
 
-def in_parallel(ask):
+def in_parallel(send):
     """One thread a role: refusals wait for shared barriers."""
     with concurrent.futures.ThreadPoolExecutor(len(ROLES)) as pool:
-        parts = pool.map(ask, ROLES)
+        parts = pool.map(send, ROLES)
     return {key: value for part in parts for key, value in part.items()}
 
 
@@ -275,7 +276,7 @@ def http_verdict(request, role, status, code):
     return "passed"
 
 
-def ask_http(node, role):
+def request_http(node, role):
     """All routes over one connection; a stream ends its connection."""
     results = {}
     connection = None
@@ -299,9 +300,10 @@ def ask_http(node, role):
     return results
 
 
+@pytest.mark.sanitized
 def test_every_route_and_role(node):
     check_rows("http", HTTP)
-    compare(in_parallel(lambda role: ask_http(node, role)), HTTP)
+    compare(in_parallel(lambda role: request_http(node, role)), HTTP)
 
 
 # --- gRPC
@@ -327,7 +329,7 @@ def call_grpc(channel, path, message, streams, metadata):
         return error.code().name
 
 
-def ask_grpc(node, role, rows):
+def request_grpc(node, role, rows):
     metadata = tuple((key.lower(), value) for key, value in headers_of(node, role).items())
     results = {}
     with channel_to(node) as channel:
@@ -339,10 +341,11 @@ def ask_grpc(node, role, rows):
     return results
 
 
+@pytest.mark.sanitized
 def test_every_method_and_role(node, stubs):  # noqa: F811
     rows = grpc_rows(stubs)
     check_rows("grpc", rows)
-    compare(in_parallel(lambda role: ask_grpc(node, role, rows)), rows)
+    compare(in_parallel(lambda role: request_grpc(node, role, rows)), rows)
 
 
 # --- the Redis protocol
@@ -373,7 +376,7 @@ def resp_verdict(command, role, error):
     return "passed"
 
 
-def ask_resp(node, role, sha):
+def request_resp(node, role, sha):
     results = {}
     client, known = resp_client(node, role)
     for command, (_, _, words) in RESP.items():
@@ -396,6 +399,7 @@ def ask_resp(node, role, sha):
     return results
 
 
+@pytest.mark.sanitized
 def test_every_command_and_role(node):
     check_rows("resp", RESP)
     root, known = resp_client(node, "root")
@@ -409,5 +413,5 @@ def test_every_command_and_role(node):
         assert known
         owner.set(STRING.format(role=role), "v", nx=True, ex=100)
         owner.hset(HASH.format(role=role), "f", "v")
-    results = in_parallel(lambda role: ask_resp(node, role, sha))
+    results = in_parallel(lambda role: request_resp(node, role, sha))
     compare(results, RESP)

@@ -88,6 +88,7 @@ def open_session(node, stubs, principal):  # noqa: F811
     return requests, answers, answers.get(timeout=PATIENCE).opened.session_id
 
 
+@pytest.mark.sanitized
 def test_everything_of_a_revoked_token_ends_on_every_node(cluster, stubs):  # noqa: F811
     """Through another node than the one that has the connections."""
     follower, other = cluster.followers()[0], cluster.leader()
@@ -278,7 +279,7 @@ def test_leader_authorises_what_a_follower_forwards(cluster):
 
 
 def test_new_token_is_known_by_every_node_at_once(cluster):
-    """A follower that has not applied it asks for the policy first."""
+    """A follower that has not applied it reads the policy first."""
     follower, leader = cluster.followers()[0], cluster.leader()
     for _ in range(10):
         made = leader.request("POST", "/api/v1/auth/tokens", {"principal": "red/read"}).json

@@ -8,6 +8,9 @@ import pytest
 from harness import environment, run, wait_until
 
 
+TLS = ["--tls-cert", "cert.pem", "--tls-key", "key.pem", "--tls-ca", "ca.pem"]
+
+
 def check(*flags, **env):
     done = run("serve", "--check", *flags, env=environment(**env))
     settings = dict(line.split(" = ", 1) for line in done.stdout.splitlines() if " = " in line)
@@ -69,6 +72,9 @@ BROKEN = [
     ("resp-del = perhaps", "is not allow or refuse"),
     ("advertise-client = nonsense", "must be HOST:PORT"),
     ("advertise-client = :4653", "must be HOST:PORT"),
+    ("peer-secret-required = off", "needs peer-secret-file"),
+    ("peer-secret-required = perhaps", "is not on or off"),
+    ("peer-secret-file = /" + "d" * 4200, None),
     ("cluster = nonsense", '"nonsense" is not ID=HOST:PORT'),
     ("cluster = 0=127.0.0.1:1", "is not ID=HOST:PORT"),
     ("cluster = 1=127.0.0.1:0", "is not ID=HOST:PORT"),
@@ -168,6 +174,12 @@ def test_sizes_are_read_as_people_write_them(text, bytes_):
     (["--client", "nonsense"], '"nonsense" is not an address'),
     (["--client", "0.0.0.0:4653"], "allow it with --insecure"),
     (["--client", ":4653"], "allow it with --insecure"),
+    (["--client", ":4653"], "nothing authenticates clients there: set auth = on, and tls-cert"),
+    (["--client", ":4653", "--auth", "on"], "tokens would pass in clear text: set tls-cert"),
+    (["--client", ":4653", *TLS], "nothing authenticates clients there: set auth = on;"),
+    (["--resp", ":4655", *TLS], "nothing authenticates clients there: set auth = on;"),
+    (["--peer", ":4654"], "nothing authenticates nodes there: set tls-cert"),
+    (["--peer", ":4654", "--auth", "on", "--peer-secret-file", "f"], "the peer secret protects only the start of a connection"),
     (["--peer", "no-such-host.invalid:1"], "cannot be resolved"),
     (["--cluster", "1=a:1,1=b:2"], "node 1 is named twice"),
     (["--cluster", "2=127.0.0.1:1"], "does not name node 1"),
@@ -189,6 +201,19 @@ def test_wrong_settings_are_refused_with_the_reason(flags, said):
 def test_insecure_allows_every_address():
     done, settings = check("--insecure", "--client", ":4653")
     assert done.returncode == 0 and settings["client"] == ":4653"
+    done, _ = check("--insecure", "--client", ":4653", "--peer", ":4654", "--resp", ":4655", "--auth", "on")
+    assert done.returncode == 0, done.stderr
+
+
+def test_credentials_allow_every_address():
+    everywhere = ["--client", ":4653", "--peer", ":4654", "--resp", ":4655"]
+    done, _ = check(*everywhere, *TLS, "--auth", "on")
+    assert done.returncode == 0, done.stderr
+    # A password of the Redis protocol is a credential, but no substitute for TLS where tokens are sent.
+    done, _ = check("--resp", ":4655", HOLDFAST_RESP_PASSWORD="secret")
+    assert done.returncode == 0, done.stderr
+    done, _ = check("--resp", ":4655", "--auth", "on", HOLDFAST_RESP_PASSWORD="secret")
+    assert done.returncode == 64 and "resp: other machines can reach :4655, and tokens would pass" in done.stderr
 
 
 def test_usage_errors_are_64_and_help_is_not_an_error():

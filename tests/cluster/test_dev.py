@@ -18,10 +18,10 @@ from harness import (PATIENCE, PROGRAM, Ports, allowed, dies_with_us, environmen
 def dev(tmp_path):
     started = []
 
-    def start(nodes, base, **env):
+    def start(nodes, base, *flags, folder="dev", **env):
         process = subprocess.Popen(
-            dies_with_us([PROGRAM, "dev", "--nodes", nodes, "--dir", tmp_path / "dev",
-                          "--base-port", base]),
+            dies_with_us([PROGRAM, "dev", "--nodes", nodes, "--dir", tmp_path / folder,
+                          "--base-port", base, *flags]),
             env=environment(**env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
         started.append(process)
@@ -175,3 +175,116 @@ def test_the_printed_commands_work_as_typed(dev, tmp_path, in_path):
     words, options = typed(kill)
     subprocess.run(words, check=True, **options)
     wait_until(lambda: "was killed by signal 9" in process.stdout.readline(), "it says that a node was killed")
+
+
+# --- with TLS and authentication ----------------------------------------------
+
+
+class Shell:
+    """The printed lines, typed one after the other: each `export` holds for those that follow."""
+
+    def __init__(self, folder):
+        self.exports, self.options = [], dict(cwd=folder, env={"PATH": "/usr/bin:/bin"}, text=True)
+
+    def words(self, line):
+        return dies_with_us(["/bin/sh", "-ec", "\n".join([*self.exports, line])])
+
+    def run(self, line):
+        return subprocess.run(self.words(line), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                              timeout=PATIENCE, **self.options)
+
+    def __call__(self, line):
+        done = self.run(line)
+        assert done.returncode == 0, (line, done)
+        return done.stdout
+
+
+def stop(process):
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize("folder", ["dev", "it's a folder"])
+def test_a_secure_cluster_is_used_by_the_printed_commands(dev, tmp_path, folder):
+    process = dev(3, free_base(3), "--secure", folder=folder, HOLDFAST_TENANT="unknown", HOLDFAST_CERT="none")
+    lines = read_until_ready(process)
+    assert all(" https://127.0.0.1:" in line for line in lines if line.startswith("node "))
+    shell, said = Shell(tmp_path), []
+    for line in tips(process):
+        if line.startswith("export "):
+            shell.exports.append(line)
+        elif " lock demo -- sleep " in line:
+            holder = subprocess.Popen(shell.words(line), **shell.options)
+            show = line.replace("lock demo -- sleep 30", "show demo")
+            wait_until(lambda show=show: ", free" not in shell(show), "`show` sees the lock")
+        else:
+            said.append((line, shell(line)))
+    holder.terminate()
+    holder.wait(PATIENCE)
+    found = {line.split("/")[-1] if "holdfast " in line else line.split()[0]: text for line, text in said}
+    assert any(lock["name"] == "demo" for lock in json.loads(found["curl"])["locks"]), found["curl"]
+    assert next(text for line, text in said if "redis-cli" in line).strip() == "OK"
+    assert "demo" not in found["holdfast ls"]  # of the tenant blue
+    for name in ("default/admin", "red/app", "blue/app"):
+        assert name in found["holdfast auth show"] and name in found["holdfast token list"]
+    assert "BOOTSTRAP" in found["holdfast audit"]
+    assert said[-1][0].startswith("kill -9 ")
+    wait_until(lambda: "was killed by signal 9" in process.stdout.readline(), "it says that a node was killed")
+    others_are_refused(shell, said)
+    for path in (tmp_path / folder / "secure").iterdir():
+        expected = 0o644 if path.suffix == ".pem" and "-key" not in path.name else 0o600
+        assert path.stat().st_mode & 0o777 == expected, path
+    assert (tmp_path / folder / "secure").stat().st_mode & 0o777 == 0o700
+
+
+def others_are_refused(shell, said):
+    """The wrong side: no token, no CA, and what an application may not do."""
+    listing = next(line for line, _ in said if line.endswith("holdfast ls"))
+    # Of node 1, which was killed, so at another one.
+    shell.exports.append("export HOLDFAST_ENDPOINTS=" + next(
+        line.split("https://")[1].split("/")[0] for line, _ in said if line.startswith("curl ")))
+    assert shell.run(listing).returncode == 0
+    assert "(unauthenticated)" in shell.run("unset HOLDFAST_TOKEN_FILE; " + listing).stderr
+    assert shell.run("unset HOLDFAST_CA; " + listing).returncode != 0
+    red = next(line for line in shell.exports if "red-app" in line)
+    assert shell.run(red + "\n" + listing.replace("ls", "token create blue/app")).returncode == 77
+
+
+def test_a_secure_cluster_keeps_its_credentials(dev, tmp_path):
+    base = free_base(1)
+    process = dev(1, base, "--secure")
+    read_until_ready(process)
+    stop(process)
+    secure = tmp_path / "dev" / "secure"
+    before = {path.name: path.read_bytes() for path in secure.iterdir()}
+    (secure / "blue-app.token").unlink()
+    process = dev(1, base, "--secure")
+    read_until_ready(process)
+    after = {path.name: path.read_bytes() for path in secure.iterdir()}
+    changed = {name for name in after if before.get(name) != after[name]}
+    assert changed == {"blue-app.token", "setup.log"}, changed
+    stop(process)
+    done = run("dev", "--nodes", "1", "--dir", tmp_path / "dev", "--base-port", base)
+    assert done.returncode == 1 and "contains a secure cluster: use --secure, or another --dir" in done.stderr
+
+
+def test_a_secure_cluster_that_lost_its_administrator_says_so(dev, tmp_path):
+    base = free_base(1)
+    process = dev(1, base, "--secure")
+    read_until_ready(process)
+    stop(process)
+    (tmp_path / "dev" / "secure" / "admin.token").unlink()
+    done = run("dev", "--nodes", "1", "--dir", tmp_path / "dev", "--base-port", base, "--secure")
+    assert done.returncode == 1 and "holdfast auth rescue" in done.stderr, done
+    assert not (tmp_path / "dev" / "secure" / "admin.token").exists()
+
+
+def test_a_cluster_becomes_secure(dev, tmp_path):
+    base = free_base(3)
+    process = dev(3, base)
+    read_until_ready(process)
+    stop(process)
+    process = dev(3, base, "--secure")
+    read_until_ready(process)
+    assert (tmp_path / "dev" / "secure" / "red-app.token").exists()
+    stop(process)

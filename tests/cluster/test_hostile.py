@@ -20,7 +20,7 @@ import time
 import pytest
 
 from harness import PATIENCE, Node, allowed, free_ports, wait_until
-from http2_frames import (CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, HEADERS, PING, PREFACE, PRIORITY,
+from http2_frames import (CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, GOAWAY, HEADERS, PING, PREFACE, PRIORITY,
                           RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, get, goaway_code, head, settings, split)
 from secure import Authority
 from test_http import FRAMING, post
@@ -202,7 +202,135 @@ def test_requests_that_arrive_byte_by_byte_are_given_up(make_node, way):
             assert time.monotonic() - begun < REQUEST_S + allowed(5), sorted({name for name, *_ in left})
 
 
+HANDSHAKE_S = 5  # OPENING_MS of src/net/connection.h
+
+
+def raise_files(count):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < count:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
+        except (ValueError, OSError):
+            return False
+    elif soft < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
+    return True
+
+
+def client_hello():
+    """The first message of a real client."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    out = ssl.MemoryBIO()
+    with pytest.raises(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), out).do_handshake()
+    return out.read()
+
+
+def test_handshakes_that_do_not_end_are_given_up(make_node):
+    """Slow-loris in TLS, on all ports: nothing, half a ClientHello, one that goes on byte by byte, one whose answer is not read,
+    and records of a handshake that is never complete. More bytes do not extend the time."""
+    node = make_node("tls")
+    hello = client_hello()
+    endless = b"\x16\x03\x01\x40\x00\x01\x00\xff\xff" + b"x" * 16380
+    slow = [(b"", b""), (hello[:-1], b""), (hello[:5], None), (hello, b""), (endless * 3, b"\x16")]
+    ports = [node.client_port, node.resp_port, node.peer_port]
+    begun = time.monotonic()
+    left = []
+    with Other(node, mib=64):  # of 600 handshakes, each with 50 KiB of OpenSSL's, or more while a message is incomplete
+        for i in range(600):
+            first, more = slow[i % len(slow)]
+            plain = socket.create_connection(("127.0.0.1", ports[i % 3]), PATIENCE)
+            left.append((plain, more, i))
+            try:
+                plain.sendall(first)
+            except CLOSED:
+                pass
+        while left:
+            select.select([], [], [], 0.2)
+            for connection, more, i in list(left):
+                try:
+                    connection.setblocking(True)
+                    connection.sendall(hello[5 + i % 100:][:1] if more is None else more)
+                except CLOSED:
+                    pass
+                if is_closed(connection):
+                    left.remove((connection, more, i))
+                    connection.close()
+            assert time.monotonic() - begun < HANDSHAKE_S + allowed(5), len(left)
+    assert metric(node, "clients") <= 2
+
+
 # --- floods of connections ----------------------------------------------------------
+
+
+HANDSHAKES = 1024  # NET_OPENINGS of src/net/net.h
+
+
+def test_the_memory_of_handshakes_is_bounded(make_node):
+    """3,000 clients begin a handshake and stop. A client that comes later is served: the oldest handshakes make space."""
+    if not raise_files(5000):
+        pytest.skip("the limit of open files is below 5000")
+    node = make_node("tls", "--max-clients", "5000")
+    hello = client_hello()
+    kept = []
+    with Other(node, mib=HANDSHAKES * 64 / 1024):
+        for _ in range(3000):
+            kept.append(socket.create_connection(("127.0.0.1", node.client_port), PATIENCE))
+            kept[-1].sendall(hello)
+        assert node.request("GET", "/livez").status == 200
+        assert metric(node, "clients") <= HANDSHAKES + 10
+    for connection in kept:
+        connection.close()
+
+
+HANDSHAKER = """
+import socket, ssl, sys
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+print("begins", flush=True)
+for i in range(int(sys.argv[1])):
+    port = int(sys.argv[2 + i % (len(sys.argv) - 2)])
+    try:
+        with socket.create_connection(("127.0.0.1", port), 60) as plain, context.wrap_socket(plain) as link:
+            pass
+    except (ssl.SSLError, OSError):
+        pass  # the port of peers refuses it
+print("done", flush=True)
+"""
+
+
+def test_a_flood_of_handshakes_disturbs_neither_clients_nor_peers(make_cluster, ca):
+    """Complete handshakes, one after the other, of four clients on every port of every node. Nodes keep their leader, a client
+    that is connected and one that connects anew for each request are served."""
+    cluster = make_cluster(3, "--election-timeout", "1500ms", name="test", start=False)
+    for node in cluster:
+        node.flags += ca.flags(ca.node(node.id))
+        node.tls = ca.context()
+    cluster.start()
+    leader = cluster.leader()
+    term = leader.cluster()["term"]
+    leader.acquire_surely("warm")
+    ports = [str(port) for node in cluster for port in (node.client_port, node.resp_port, node.peer_port)]
+    flood = [subprocess.Popen([sys.executable, "-c", HANDSHAKER, "300", *ports], stdout=subprocess.PIPE) for _ in range(4)]
+    try:
+        for client in flood:
+            assert client.stdout.readline() == b"begins\n"
+        new = 0
+        with Other(leader, mib=48, seconds=4.0) as other:
+            for client in flood:
+                while not select.select([client.stdout], [], [], 0)[0]:
+                    assert leader.request("GET", "/livez").status == 200
+                    new += 1
+                assert client.stdout.readline() == b"done\n"
+        print(f"{new} new connections of another client were served")
+        assert new > 0 and other.count > 0
+    finally:
+        for client in flood:
+            client.kill()
+            client.wait()
+    assert cluster.leader().cluster()["term"] == term
+    assert all(not node.events("peer_disconnected") for node in cluster)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -227,18 +355,6 @@ def test_a_flood_of_connections_leaves_others_served(make_node, way):
         connection.close()
 
 
-def raise_files(count):
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard < count:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
-        except (ValueError, OSError):
-            return False
-    elif soft < count:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
-    return True
-
-
 HOLDER = """
 import socket, ssl, sys
 way, port, count, source = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
@@ -260,9 +376,9 @@ sys.stdin.read()
 @pytest.mark.parametrize("way", WAYS)
 def test_idle_connections_cost_little(make_node, way):
     """Each has made one request and stays. They are held by processes of at most 2,000, from several addresses."""
-    if not raise_files(IDLE + 2000):
-        pytest.skip(f"the limit of open files is below {IDLE + 2000}")
-    node = make_node(way, "--max-clients", str(IDLE + 500))
+    if not raise_files(IDLE + 500):
+        pytest.skip(f"the limit of open files is below {IDLE + 500}")
+    node = make_node(way, "--max-clients", str(IDLE + 200))
     before = memory_kib(node, "VmRSS")
     holders = []
     each = 2000
@@ -493,6 +609,61 @@ def test_smuggling_is_refused_behind_tls(make_node):
             if status is not None and answer:
                 assert answer.startswith(f"HTTP/1.1 {status} ".encode()) and code.encode() in answer, mistake
             assert len(re.findall(rb"^HTTP/1.1 \d+ ", answer, re.M)) <= 1, mistake
+    assert not node.show("smuggled").json["held"]
+
+
+def literal(name, value):
+    """A header of HTTP/2 that does not go to the table."""
+    return b"\0" + bytes((len(name),)) + name + bytes((len(value),)) + value
+
+
+POST = b"\x83\x86" + literal(b":path", b"/api/v1/locks/smuggled/acquire") + literal(b":authority", b"localhost")
+BODY = b'{"client_id":"x"}'
+# What a proxy that translates to HTTP/1.1 may read as two requests. The status of the answer, None: the stream is reset.
+TRANSLATED = {
+    "transfer-encoding": (POST + literal(b"transfer-encoding", b"chunked"), None),
+    "connection": (POST + literal(b"connection", b"close"), None),
+    "a length that is too small": (POST + literal(b"content-length", b"4"), None),
+    "a length that is too large": (POST + literal(b"content-length", b"400"), None),
+    "two lengths": (POST + literal(b"content-length", b"17") + literal(b"content-length", b"18"), None),
+    "a line break in a value": (POST + literal(b"x", b"a\r\nhost: b"), None),
+    "a line break in a name": (POST + literal(b"x\r\ny", b"a"), None),
+    "a colon in a name": (POST + literal(b"x: y", b"a"), None),
+    "capitals": (POST + literal(b"Host", b"localhost"), None),
+    "a pseudo-header at the end": (POST + literal(b"x", b"y") + literal(b":path", b"/livez"), None),
+    "two paths": (POST + literal(b":path", b"/livez"), None),
+    "a path with a space": (b"\x83\x86" + literal(b":path", b"/livez HTTP/1.1") + literal(b":authority", b"localhost"), None),
+    "another host": (POST + literal(b"host", b"127.0.0.1"), 400),
+    "an authority that is not served": (b"\x83\x86" + literal(b":path", b"/api/v1/locks/smuggled/acquire") +
+                                        literal(b":authority", b"evil.example"), 421),
+}
+SIZE_UPDATE = re.compile(rb"(?:[\x20-\x3e]|\x3f[\x80-\xff]*[\x00-\x7f])*")  # of the table of HPACK
+STATUS = {b"\x88": 200, b"\x8c": 400, b"\x48\x82\x68\x41": 421}  # entries of the static table; a literal in Huffman code
+
+
+def status_of(payload):
+    """:status, the first header of an answer."""
+    first = payload[SIZE_UPDATE.match(payload).end():]
+    return next((status for code, status in STATUS.items() if first.startswith(code)), first[:16])
+
+
+def test_requests_of_http_2_that_have_two_meanings_are_refused(make_node):
+    node = make_node("clear")
+    with Other(node, mib=16):
+        for mistake, (headers, status) in TRANSLATED.items():
+            with h2(node) as connection:
+                connection.sendall(frame(HEADERS, END_HEADERS, 1, headers) + frame(DATA, END_STREAM, 1, BODY) +
+                                   frame(PING, 0, 0, b"the last"))
+                data = b""
+                while not any(kind == PING and payload == b"the last" for kind, payload in split(data)):
+                    piece = connection.recv(1 << 16)
+                    if not piece:
+                        break
+                    data += piece
+                frames = split(data)
+            got = [status_of(payload) for kind, payload in frames if kind == HEADERS]
+            ends = any(kind in (RST_STREAM, GOAWAY) for kind, _ in frames)
+            assert got == ([] if status is None else [status]) and (status is not None or ends), (mistake, frames)
     assert not node.show("smuggled").json["held"]
 
 

@@ -98,6 +98,23 @@ FRAMING = {
                                  400, "http_space_before_colon"),
     "a folded header": (LINE + HOST + b"X: a\r\n b\r\n\r\n", 400, "http_folded_header"),
     "a bare LF": (LINE + HOST + b"X: a\nContent-Length: 4\r\n\r\n", 400, "http_bare_lf"),
+    "a bare CR": (LINE + HOST + b"X: a\rContent-Length: 4\r\n\r\n", 400, "http_control_character"),
+    "a bare CR at the end of a line": (LINE + HOST + b"X: a\r\r\n\r\n", 400, "http_control_character"),
+    "a folded length": (LINE + HOST + b"Content-Length:\r\n 4\r\n\r\n", 400, "http_content_length"),
+    "a folded first header": (LINE + b" " + HOST + b"\r\n", 400, "http_folded_header"),
+    "chunked with an empty word": (LINE + HOST + b"Transfer-Encoding: ,chunked\r\n\r\n", 501, "http_transfer_encoding"),
+    "chunked with a vertical tab": (LINE + HOST + b"Transfer-Encoding: \x0bchunked\r\n\r\n", None, None),
+    "encodings in two lines": (LINE + HOST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n",
+                               501, "http_transfer_encoding"),
+    "length in hexadecimal": (LINE + HOST + b"Content-Length: 0x4\r\n\r\n", 400, "http_content_length"),
+    "no length": (LINE + HOST + b"Content-Length: \r\n\r\n", 400, "http_content_length"),
+    "a length above 2^64": (LINE + HOST + b"Content-Length: 18446744073709551618\r\n\r\n", 413, "limit_body"),
+    "a chunk with a sign": (LINE + HOST + b"Transfer-Encoding: chunked\r\n\r\n+2\r\n{}\r\n0\r\n\r\n", 400, "http_chunk"),
+    "a chunk that ends with LF": (LINE + HOST + b"Transfer-Encoding: chunked\r\n\r\n2\n{}\r\n0\r\n\r\n", 400, "http_bare_lf"),
+    "a target with a user": (LINE.replace(b"POST /", b"POST http://localhost@evil.example/") + HOST + b"\r\n", 400, "http_target"),
+    "a target of another scheme": (LINE.replace(b"POST /", b"POST file://localhost/") + HOST + b"\r\n", 400, "http_target"),
+    "a host with a path": (LINE + b"Host: localhost/x\r\n\r\n", 400, "http_host"),
+    "a list of hosts": (LINE + b"Host: localhost, evil.example\r\n\r\n", 400, "http_host"),
     "a NUL": (LINE + HOST + b"X: a\0b\r\n\r\n", 400, "http_nul"),
     "a header without a colon": (LINE + HOST + b"nonsense\r\n\r\n", 400, "http_header"),
     "no host": (LINE + b"\r\n", 400, "http_host"),
@@ -142,6 +159,24 @@ def test_a_request_that_could_be_read_in_two_ways_ends_the_connection(node, mist
         assert response.getheader("Connection") == "close"
         assert raw.is_closed(), "nothing behind it is read"
     assert not node.show("smuggled").json["held"]
+
+
+@pytest.mark.parametrize("line, host, status", [
+    (b"GET /livez", b"127.0.0.1", 200),
+    (b"GET /livez", b"[::1]:4653", 200),
+    (b"GET /livez", b"LOCALHOST:1", 200),
+    (b"GET /livez", b"evil.example", 421),
+    (b"GET /livez", b"localhost.evil.example", 421),
+    (b"GET http://evil.example/livez", b"localhost", 421),  # RFC 9112: the target decides
+    (b"GET http://localhost/livez", b"evil.example", 200),
+])
+def test_a_host_that_is_not_ours_is_misdirected(node, line, host, status):
+    """DNS rebinding: a page of evil.example whose name resolves to this node sends its own name."""
+    with Raw(node) as raw:
+        for _ in range(2):
+            response, said = raw.send(line + b" HTTP/1.1\r\nHost: " + host + b"\r\n\r\n").read()
+            assert response.status == status, said
+            assert status == 200 or said["error"]["code"] == "misdirected"
 
 
 BODIES = {

@@ -220,9 +220,11 @@ def test_deadlock_cycles(node):
         return acquire(node, f"{tenant}/admin", name, client, session_id=sessions[client], wait_timeout_ms=30000,
                        detect_deadlock=True)
 
-    threading.Thread(target=lambda: wait("blue", "carol-1", "app/2"), daemon=True).start()
+    waiting = [threading.Thread(target=wait, args=("blue", "carol-1", "app/2")),
+               threading.Thread(target=wait, args=("red", "c", "app/2"))]
+    waiting[0].start()
     wait_until(lambda: call(node, "blue/admin", "GET", LOCK.format("app/2")).json["queue_length"] == 1, "blue waits")
-    threading.Thread(target=lambda: wait("red", "c", "app/2"), daemon=True).start()
+    waiting[1].start()
     wait_until(lambda: call(node, "red/admin", "GET", LOCK.format("app/2")).json["queue_length"] == 1, "red waits")
     closed = wait("red", "d", "app/1")
     assert not closed["acquired"] and closed["reason"] == "deadlock"
@@ -231,6 +233,8 @@ def test_deadlock_cycles(node):
     for client in ("c", "carol-1"):
         tenant = "red" if client == "c" else "blue"
         call(node, f"{tenant}/admin", "DELETE", f"/api/v1/sessions/{sessions[client]}")
+    for thread in waiting:
+        thread.join(PATIENCE)
 
 
 def test_redis_keys_and_scan(node):
@@ -302,6 +306,9 @@ def test_metrics_and_status(node):
     acquire(node, "blue/admin", SECRET, "carol")
     assert call(node, "red/admin", "GET", "/api/v1/cluster").status == 200
     tells_nothing(call(node, "red/admin", "GET", "/api/v1/cluster").json)
+    for who in ("red/admin", "red/none"):
+        rows = call(node, who, "GET", "/api/v1/auth/tenants").json["tenants"]
+        assert [row["name"] for row in rows] == ["red"]
     assert "state" not in call(node, "red/admin", "GET", "/api/v1/cluster").json
     for path in ("/metrics", "/"):
         answer = subprocess.run(["curl", "-s", "-H", f"Authorization: Bearer {node.tokens['red/admin']}",

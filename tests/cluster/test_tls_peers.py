@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from harness import PATIENCE, Cluster, wait_until
+from peer_support import Closed, Introduction, audited_refusals, dial
 from secure import Authority
 
 CLUSTER = "test"
@@ -50,6 +51,16 @@ def clear_text_and_foreign_certificates_reach_nothing(ca, node, other):
                 with context.wrap_socket(plain, server_hostname="127.0.0.1") as link:
                     assert link.recv(1) != b"", "closed without an alert"
     wait_until(lambda: "peer_refused" in node.log(), "the refusal in the log")
+    assert node.events("peer_refused")[0]["level"] == "warn"
+    wait_until(lambda: audited_refusals(node), "the audit record")
+    a_certificate_of_another_id_is_refused(ca, node)
+
+
+def a_certificate_of_another_id_is_refused(ca, node):
+    """Both are members; the caller has the key of node 3 only. The address has been reported already: it is counted."""
+    with pytest.raises(Closed, match="the certificate of node 1 does not name holdfast-node:test/1"):
+        dial(node, Introduction(1), tls=ca.context(ca.node(3)))
+    assert len(node.events("peer_refused")) == 1 and len(audited_refusals(node)) == 1
 
 
 def test_a_certificate_of_another_node_is_refused(ca, tmp_path):
@@ -62,7 +73,10 @@ def test_a_certificate_of_another_node_is_refused(ca, tmp_path):
         for node in (cluster.nodes[1], cluster.nodes[2]):
             node.wait_ready()
         for node in (cluster.nodes[1], cluster.nodes[2]):
-            wait_until(lambda node=node: "does not name holdfast-node:test/3" in node.log(), "the refusal of node 3")
+            said = node.wait_event("peer_refused", peer=3)[0]
+            assert said["level"] == "warn" and "does not name holdfast-node:test/3" in said["reason"]
+        recorded = wait_until(lambda: audited_refusals(cluster.nodes[1]), "the audit record")[0]
+        assert recorded["resource"] == "127.0.0.1" and "does not name holdfast-node:test/3" in recorded["reason"]
 
 
 def test_a_node_without_its_name_does_not_start(ca, tmp_path):

@@ -159,6 +159,37 @@ def test_a_ca_is_replaced_on_live_nodes(tmp_path):
         cluster.kill_all()
 
 
+def test_a_removed_ca_admits_no_node(tmp_path):
+    """Nodes 1 and 2 drop the old CA without a signal. Node 3 still has a certificate of it, and comes back."""
+    old, new = Authority(tmp_path / "old"), Authority(tmp_path / "new", "new")
+    both = tmp_path / "both.pem"
+    both.write_text(old.ca.read_text(encoding="utf-8") + new.ca.read_text(encoding="utf-8"), encoding="utf-8")
+    cluster = Cluster(tmp_path, 3, name="test")
+    files = {}
+    for node in cluster:
+        files[node.id] = Files(tmp_path / f"files-{node.id}", both, (old if node.id == 3 else new).node(node.id))
+        node.flags += files[node.id].flags()
+        node.tls = (old if node.id == 3 else new).context()
+    first, second, third = cluster
+    try:
+        cluster.start()
+        for node in (first, second):
+            files[node.id].put(ca=new.ca)
+            node.wait_event("certificate_reloaded")
+        assert not third.events("peer_disconnected"), "a connection ended by the reload"
+        third.kill()
+        third.start()
+        for node in (first, second):
+            assert "certificate" in node.wait_event("peer_refused")[0]["reason"]
+        assert third.request("GET", "/readyz").status == 503
+        mine = new.node(3)
+        files[3].put(cert=mine.cert, key=mine.key)
+        third.wait_event("certificate_reloaded")
+        third.wait_ready()
+    finally:
+        cluster.kill_all()
+
+
 def metric(node, name):
     for line in node.request("GET", "/metrics").text.splitlines():
         if line.startswith(f"holdfast_{name} "):

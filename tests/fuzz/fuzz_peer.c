@@ -15,13 +15,15 @@ static void check_introduction(struct slice payload)
         return;
     }
     size_t len = peer_introduction_encode(&who, bytes, sizeof(bytes));
-    /* Each version adds a field at the end: `state`, `peer_address`, `used_ids`, `state_max`. A
-     * missing field has its default, which takes one byte. */
+    /* Each version adds a field at the end: `state`, `peer_address`, `used_ids`, `state_max`,
+     * `nonce`. A missing field has its default, which takes one byte. */
     size_t missing = len > payload.len ? len - payload.len : 0;
-    bool has_defaults = (missing < 1 || who.state_max == 0) && (missing < 2 || who.used_ids == 0) &&
-                        (missing < 3 || who.peer_address.len == 0) &&
-                        (missing < 4 || who.state == 1);
-    bool is_older = missing > 0 && missing <= 4 && has_defaults;
+    bool has_defaults = (missing < 1 || who.nonce.len == 0) &&
+                        (missing < 2 || who.state_max == 0) && (missing < 3 || who.used_ids == 0) &&
+                        (missing < 4 || who.peer_address.len == 0) &&
+                        (missing < 5 || who.state == 1);
+    bool is_older = missing > 0 && missing <= 5 && has_defaults;
+    hf_assert(who.nonce.len == 0 || who.nonce.len == PEER_NONCE);
     hf_assert(len > 0 && (len <= payload.len || is_older));
     hf_assert(memcmp(bytes, payload.data, is_older ? payload.len : len) == 0);
     hf_assert(peer_introduction_decode(slice_make(bytes, len), &again));

@@ -1,7 +1,7 @@
 /* Arbitrary bytes as messages of the members of one replica. A message that is decoded says the
  * same when it is written again. And whatever members say, in whatever order, with the disk and the
  * clock going on between: the replica takes it or refuses it with a sentence, and does not end the
- * process.
+ * process. is_second_leader has the exception.
  *
  * An input is a kind of replica and then steps: messages as they are on the wire, messages of which
  * the input names the fields (most of these are believed), writes that are done, timers. */
@@ -251,8 +251,26 @@ static void fill(struct actor *p, struct raft_message *m, struct entries_said *s
     }
 }
 
+/* A message of another leader of the term that this node leads: the process ends with its own
+ * words (E21), because no message of a sound member is one. */
+static bool is_second_leader(const struct actor *p, uint64_t peer, struct slice bytes)
+{
+    struct message_in in;
+    if (!engine_is_leader(&p->replica->engine) || !message_decode(bytes, peer, "", &in)) {
+        return false;
+    }
+    uint64_t term = in.message.type == RAFT_APPEND_ENTRIES     ? in.message.append_entries.term
+                    : in.message.type == RAFT_INSTALL_SNAPSHOT ? in.message.install_snapshot.term
+                                                               : 0;
+    message_drop(&in);
+    return term == raft_current_term(&p->replica->engine.raft);
+}
+
 static void receive(struct actor *p, uint64_t peer, struct slice bytes)
 {
+    if (is_second_leader(p, peer, bytes)) {
+        return;
+    }
     bool fine = replica_receive(p->replica, peer, bytes, p->now);
     const char *refusal = replica_refusal(p->replica);
     hf_assert(fine ? refusal == NULL : refusal != NULL && refusal[0] != '\0');

@@ -32,6 +32,7 @@ struct parties_transport {
     void (*written)(void *conn, size_t len);
     bool (*is_finished)(const void *conn);
     void (*close)(void *conn);
+    void (*set_peer)(void *conn, const struct peer_identity *peer); /* before it receives */
     /* The length of the complete answer at the front, which is well-formed; 0: there is none. */
     size_t (*check)(struct party *p);
     void (*pending)(struct party *p, uint8_t which);
@@ -43,38 +44,49 @@ struct parties_transport {
 };
 
 /* The functions of a transport that are called alike in all of them. */
-#define PARTIES_CONN(name)                                 \
-    static void name##_receive(void *conn, struct slice b) \
-    {                                                      \
-        name##_conn_receive(conn, b);                      \
-    }                                                      \
-    static bool name##_wants_input(void *conn)             \
-    {                                                      \
-        return name##_conn_wants_input(conn);              \
-    }                                                      \
-    static void name##_end(void *conn)                     \
-    {                                                      \
-        name##_conn_end(conn);                             \
-    }                                                      \
-    static struct slice name##_output(const void *conn)    \
-    {                                                      \
-        return name##_conn_output(conn);                   \
-    }                                                      \
-    static void name##_written(void *conn, size_t len)     \
-    {                                                      \
-        name##_conn_written(conn, len);                    \
-    }                                                      \
-    static bool name##_is_finished(const void *conn)       \
-    {                                                      \
-        return name##_conn_is_finished(conn);              \
-    }                                                      \
-    static void name##_close(void *conn)                   \
-    {                                                      \
-        name##_conn_close(conn);                           \
+#define PARTIES_CONN(name)                                                    \
+    static void name##_receive(void *conn, struct slice b)                    \
+    {                                                                         \
+        name##_conn_receive(conn, b);                                         \
+    }                                                                         \
+    static bool name##_wants_input(void *conn)                                \
+    {                                                                         \
+        return name##_conn_wants_input(conn);                                 \
+    }                                                                         \
+    static void name##_end(void *conn)                                        \
+    {                                                                         \
+        name##_conn_end(conn);                                                \
+    }                                                                         \
+    static struct slice name##_output(const void *conn)                       \
+    {                                                                         \
+        return name##_conn_output(conn);                                      \
+    }                                                                         \
+    static void name##_written(void *conn, size_t len)                        \
+    {                                                                         \
+        name##_conn_written(conn, len);                                       \
+    }                                                                         \
+    static bool name##_is_finished(const void *conn)                          \
+    {                                                                         \
+        return name##_conn_is_finished(conn);                                 \
+    }                                                                         \
+    static void name##_close(void *conn)                                      \
+    {                                                                         \
+        name##_conn_close(conn);                                              \
+    }                                                                         \
+    static void name##_set_peer(void *conn, const struct peer_identity *peer) \
+    {                                                                         \
+        name##_conn_set_peer(conn, peer);                                     \
     }
+
+extern const struct parties_transport parties_http; /* and HTTP/2, after its preface */
+extern const struct parties_transport parties_resp;
 
 extern struct fake_gateway parties_gateway;
 extern struct service *parties_service;
+
+/* The same clients behind TLS (parties_tls.c); of those, every second has a certificate. Its own
+ * step: k, records are cut into as many bytes as the next letter says. Copies *inner. */
+const struct parties_transport *parties_secured(const struct parties_transport *inner);
 
 /* Runs the input from nothing to the end. */
 void parties_run(const struct parties_transport *transport, const uint8_t *data, size_t size);

@@ -406,7 +406,7 @@ static void body_note(struct generator *g, struct command *c)
     struct random *r = &g->random;
     c->note.action = random_chance(r, 5) ? 4 : random_below(r, 4);
     if (random_chance(r, 20)) {
-        c->note.action = NOTE_DENIED;
+        c->note.action = random_chance(r, 80) ? NOTE_DENIED : NOTE_PEER_REFUSED;
     }
     c->note.name = any_name(g);
     c->note.actor = arena_text(g, "admin-%u", random_below(r, 2));

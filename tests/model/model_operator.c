@@ -384,13 +384,14 @@ void model_note(struct model *m, const struct command *c, struct result *out)
         out->count = n->count;
         return;
     }
-    if (n->action > 3) {
+    bool is_refusal = m->version >= 6 && n->action == NOTE_PEER_REFUSED;
+    if (n->action > 3 && !is_refusal) {
         out->error = HF_MALFORMED;
         return;
     }
-    model_audit(m, c->tenant, actions[n->action], n->name, actor, n->reason, slice_make(NULL, 0),
-                n->count);
+    model_audit(m, c->tenant, is_refusal ? "PEER_REFUSED" : actions[n->action], n->name, actor,
+                n->reason, slice_make(NULL, 0), n->count);
     ((struct audit_record *)share->audit.at[share->audit.count - 1])->view.is_note =
-        m->version >= 3;
+        m->version >= 3 && !is_refusal;
     out->count = n->count;
 }

@@ -68,7 +68,9 @@ static void set_head(X509 *certificate, const struct test_certificate *what)
     X509_gmtime_adj(X509_getm_notBefore(certificate), has_dates ? what->from_s : -3600);
     X509_gmtime_adj(X509_getm_notAfter(certificate), has_dates ? what->to_s : 86400);
     X509_NAME *name = X509_get_subject_name(certificate);
-    const unsigned char *text = (const unsigned char *)(what->is_ca ? "test CA" : "test");
+    const char *common_name = what->is_ca ? "test CA" : "test";
+    const unsigned char *text =
+        (const unsigned char *)(what->common_name != NULL ? what->common_name : common_name);
     MUST(X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, text, -1, -1, 0) == 1);
 }
 

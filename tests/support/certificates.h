@@ -11,6 +11,7 @@ struct test_certificate {
     bool is_ca;        /* signed by itself */
     const char *ca;    /* prefix of the issuer's files; NULL: signed by itself */
     int bits;          /* 0: a key on P-256; otherwise RSA */
+    const char *common_name; /* NULL: "test CA" or "test" */
 };
 
 /* Writes PREFIX.pem and PREFIX-key.pem. */

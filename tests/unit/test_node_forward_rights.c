@@ -4,6 +4,7 @@
 
 #include "core/policy.h"
 #include "forward_world.h"
+#include "node/forward/forward_state.h"
 
 enum { SOMEBODY = 5 };
 enum { NO_PRINCIPAL = 0, LOCK = 1 }; /* reasons of denials */
@@ -207,10 +208,10 @@ static void a_follower_says_which_commands_are_its_own(void **state)
     forward_end(f);
 }
 
-static void only_commands_are_a_nodes_own(void **state)
+static void barriers_are_nobodys(void **state)
 {
     (void)state;
-    static const uint8_t kinds[] = {BARRIER | OWN, CHANGE | OWN, LOOK | OWN, OWN, 0x80 | COMMAND};
+    static const uint8_t kinds[] = {BARRIER | OWN, LOOK | OWN, INTEREST | OWN, OWN, 0x80 | COMMAND};
     struct forward *f = forward_begin_with_auth();
     forward_lead();
     for (size_t i = 0; i < sizeof(kinds); i++) {
@@ -218,6 +219,74 @@ static void only_commands_are_a_nodes_own(void **state)
         assert_int_equal(fake.answer_status, MALFORMED);
     }
     assert_int_equal(fake.barriers, 0);
+    forward_end(f);
+}
+
+static uint32_t changes;
+
+static enum hf_error count_change(void *ctx, enum gateway_change change, uint64_t id,
+                                  const char *address, const char **problem)
+{
+    (void)ctx;
+    (void)change;
+    (void)id;
+    (void)address;
+    *problem = "";
+    changes++;
+    return HF_OK;
+}
+
+static struct slice encode_change(uint8_t buffer[CHANGE_BYTES])
+{
+    struct change change = {.change = GATEWAY_REMOVE, .id = 3};
+    return slice_make(buffer, change_encode(&change, buffer));
+}
+
+static void a_change_of_members_needs_a_node_that_knows_its_client(void **state)
+{
+    (void)state;
+    uint8_t bytes[CHANGE_BYTES];
+    struct slice change = encode_change(bytes);
+    struct forward *f = forward_begin_with_auth();
+    f->options.change = count_change;
+    changes = 0;
+    forward_lead();
+    assert_true(forward_on_request(f, 3, 10, 7, CHANGE, change));
+    assert_int_equal(fake.answer_status, REFUSED);
+    assert_int_equal(changes, 0);
+    assert_true(forward_on_request(f, 3, 10, 7, CHANGE | OWN, change));
+    assert_int_equal(fake.answer_status, DONE);
+    assert_int_equal(changes, 1);
+    fake.state_version = 5;
+    assert_true(forward_on_request(f, 3, 10, 7, CHANGE, change));
+    assert_int_equal(fake.answer_status, DONE);
+    assert_int_equal(changes, 2);
+    forward_end(f);
+}
+
+static void ignore_change(struct gateway_change_call *call, enum hf_error error,
+                          const char *problem)
+{
+    (void)call;
+    (void)error;
+    (void)problem;
+}
+
+static void a_node_with_auth_says_that_it_knows_the_client(void **state)
+{
+    (void)state;
+    struct gateway_change_call call = {.done = ignore_change};
+    struct forward *f = forward_begin_with_auth();
+    forward_follow(f, 2);
+    forward_change(f, GATEWAY_REMOVE, 3, "", &call);
+    forward_run(f);
+    assert_int_equal(fake.kinds[0], CHANGE | OWN);
+    forward_end(f);
+    f = forward_begin();
+    forward_follow(f, 2);
+    forward_change(f, GATEWAY_REMOVE, 3, "", &call);
+    forward_run(f);
+    assert_int_equal(fake.kinds[0], CHANGE);
     forward_end(f);
 }
 
@@ -233,7 +302,9 @@ int main(void)
         cmocka_unit_test(without_auth_nobody_needs_a_principal),
         cmocka_unit_test(before_the_state_has_principals_nobody_needs_one),
         cmocka_unit_test(a_follower_says_which_commands_are_its_own),
-        cmocka_unit_test(only_commands_are_a_nodes_own),
+        cmocka_unit_test(barriers_are_nobodys),
+        cmocka_unit_test(a_change_of_members_needs_a_node_that_knows_its_client),
+        cmocka_unit_test(a_node_with_auth_says_that_it_knows_the_client),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

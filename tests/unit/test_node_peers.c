@@ -5,276 +5,14 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
-#include "node/peers/peers.h"
-
-struct end {
-    struct world *world;
-    struct peers *peers;
-    struct peer_self self;
-    struct buffer got;           /* messages, one after the other */
-    struct buffer answers;       /* "number:status:body," */
-    struct buffer journal;       /* "event:reason;" */
-    uint64_t first_store_of[16]; /* by node id: the store's low half */
-    uint64_t last_link;
-    int up, down, ended, snapshot_links;
-    bool forgets;           /* whoever greets it, before the greeting is done */
-    uint32_t state_version; /* of its cluster; 0: it has none yet */
-    bool is_no_member[16];  /* by node id, as this end knows it */
-};
-
-struct world {
-    uv_loop_t loop;
-    struct net net;
-    struct journal journal[4];
-    struct end ends[4];
-};
-
-/* ---- what an end does ---- */
-
-static const char *on_message(void *ctx, uint64_t peer, struct slice message)
-{
-    struct end *e = ctx;
-    (void)peer;
-    if (message.len == 5 && memcmp(message.data, "a lie", 5) == 0) {
-        return "that cannot be true";
-    }
-    buffer_append_slice(&e->got, message);
-    return NULL;
-}
-
-static bool on_request(void *ctx, uint64_t peer, uint64_t link, uint64_t number, uint8_t kind,
-                       struct slice body)
-{
-    struct end *e = ctx;
-    e->last_link = link;
-    if (kind != 0) { /* 0 is not answered */
-        peers_answer(e->peers, peer, link, number, kind, body);
-    }
-    return true;
-}
-
-static bool on_answer(void *ctx, uint64_t peer, uint64_t number, uint8_t status, struct slice body)
-{
-    struct end *e = ctx;
-    (void)peer;
-    buffer_printf(&e->answers, "%llu:%u:%.*s,", (unsigned long long)number, status, (int)body.len,
-                  (const char *)body.data);
-    return true;
-}
-
-static void on_up(void *ctx, uint64_t peer)
-{
-    struct end *e = ctx;
-    (void)peer;
-    e->up++;
-}
-
-static void on_down(void *ctx, uint64_t peer)
-{
-    struct end *e = ctx;
-    (void)peer;
-    e->down++;
-}
-
-static void on_ended(void *ctx, uint64_t peer)
-{
-    struct end *e = ctx;
-    (void)peer;
-    e->ended++;
-}
-
-static void on_snapshot_link(void *ctx, struct peer_link *link)
-{
-    struct end *e = ctx;
-    e->snapshot_links++;
-    peer_link_close(link, "the test does not want it");
-}
-
-static bool admits(void *ctx, uint64_t node, char sentence[PEER_SENTENCE_MAX])
-{
-    struct end *e = ctx;
-    snprintf(sentence, PEER_SENTENCE_MAX, "node %d is no member", (int)node);
-    return !e->is_no_member[node];
-}
-
-static enum peer_store find_store(void *ctx, uint64_t node, struct id store)
-{
-    const struct end *e = ctx;
-    if (e->forgets) {
-        peers_forget(e->peers, node);
-    }
-    return e->first_store_of[node] == 0           ? PEER_STORE_UNKNOWN
-           : e->first_store_of[node] == store.low ? PEER_STORE_SAME
-                                                  : PEER_STORE_OTHER;
-}
-
-static void note_store(void *ctx, uint64_t node, struct id store)
-{
-    struct end *e = ctx;
-    assert_int_equal(e->first_store_of[node], 0);
-    e->first_store_of[node] = store.low;
-}
-
-static void on_introduced(void *ctx, const struct peer_introduction *who)
-{
-    struct end *e = ctx;
-    uint64_t node;
-    struct id store;
-    for (struct slice left = who->stores; peer_stores_next(&left, &node, &store);) {
-        if (e->first_store_of[node] == 0) {
-            e->first_store_of[node] = store.low;
-        }
-    }
-}
-
-static void on_cluster(void *ctx, struct id cluster, struct slice name)
-{
-    struct end *e = ctx;
-    (void)name;
-    e->self.cluster = cluster;
-}
-
-static bool wants(void *ctx, enum journal_level level, enum journal_subsystem subsystem)
-{
-    (void)ctx;
-    (void)level;
-    (void)subsystem;
-    return true;
-}
-
-static void write_event(void *ctx, enum journal_level level, enum journal_subsystem subsystem,
-                        const char *event, const struct journal_field *fields, size_t count)
-{
-    struct end *e = ctx;
-    (void)level;
-    (void)subsystem;
-    const char *reason = "";
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(fields[i].name, "reason") == 0) {
-            reason = fields[i].text;
-        }
-    }
-    buffer_printf(&e->journal, "%s:%s;", event, reason);
-}
-
-static uint32_t state_version(void *ctx)
-{
-    return ((const struct end *)ctx)->state_version;
-}
-
-/* ---- the world ---- */
-
-static void world_open(struct world *w)
-{
-    memset(w, 0, sizeof(*w));
-    uv_loop_init(&w->loop);
-    net_init(&w->net, &w->loop, memory_system());
-}
-
-static void end_open(struct world *w, int i, uint64_t node, uint64_t cluster, uint64_t store,
-                     uint64_t life)
-{
-    struct end *e = &w->ends[i];
-    memset(e, 0, sizeof(*e));
-    e->world = w;
-    buffer_init(&e->got, memory_system(), 1 << 20);
-    buffer_init(&e->answers, memory_system(), 1 << 20);
-    buffer_init(&e->journal, memory_system(), 1 << 20);
-    e->self = (struct peer_self){
-        .cluster = {cluster, cluster}, .node = node, .store = {1, store}, .life = life, .state = 2};
-    snprintf(e->self.cluster_name, sizeof(e->self.cluster_name), "cluster-%d", (int)cluster);
-    snprintf(e->self.client_address, sizeof(e->self.client_address), "client-%d", (int)node);
-    w->journal[i] = (struct journal){.wants = wants, .write = write_event, .ctx = e};
-    struct peers_options options = {.net = &w->net,
-                                    .journal = &w->journal[i],
-                                    .self = &e->self,
-                                    .listen = {.host = "127.0.0.1"},
-                                    .ctx = e,
-                                    .on_message = on_message,
-                                    .on_request = on_request,
-                                    .on_answer = on_answer,
-                                    .on_up = on_up,
-                                    .on_down = on_down,
-                                    .on_ended = on_ended,
-                                    .on_snapshot_link = on_snapshot_link,
-                                    .admits = admits,
-                                    .find_store = find_store,
-                                    .note_store = note_store,
-                                    .on_introduced = on_introduced,
-                                    .state_version = state_version,
-                                    .on_cluster = on_cluster};
-    char problem[512];
-    e->peers = peers_new(&options, problem, sizeof(problem));
-    assert_non_null(e->peers);
-    snprintf(e->self.peer_address, sizeof(e->self.peer_address), "127.0.0.1:%d",
-             (int)peers_port(e->peers));
-}
-
-static void end_close(struct end *e)
-{
-    if (e->peers != NULL) {
-        peers_close(e->peers);
-        net_abort_all(&e->world->net, "the test closes it");
-        for (int i = 0; i < 10; i++) {
-            uv_run(&e->world->loop, UV_RUN_NOWAIT);
-        }
-        peers_free(e->peers);
-        e->peers = NULL;
-        buffer_close(&e->got);
-        buffer_close(&e->answers);
-        buffer_close(&e->journal);
-    }
-}
-
-static void world_close(struct world *w)
-{
-    for (int i = 0; i < 4; i++) {
-        end_close(&w->ends[i]);
-    }
-    uv_run(&w->loop, UV_RUN_DEFAULT);
-    net_close(&w->net);
-    uv_run(&w->loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&w->loop), 0);
-}
-
-static void let_dial_unknown(struct end *from, struct end *to)
-{
-    struct address address = {.host = "127.0.0.1", .port = peers_port(to->peers)};
-    peers_set(from->peers, to->self.node, &address);
-}
-
-/* `to` knows the store of `from`, as it does once they have met. */
-static void let_dial(struct end *from, struct end *to)
-{
-    if (to->first_store_of[from->self.node] == 0) {
-        to->first_store_of[from->self.node] = from->self.store.low;
-    }
-    let_dial_unknown(from, to);
-}
-
-#define UNTIL(w, condition)                                  \
-    do {                                                     \
-        uint64_t end_ = uv_hrtime() + UINT64_C(60000000000); \
-        while (!(condition) && uv_hrtime() < end_) {         \
-            uv_run(&(w)->loop, UV_RUN_ONCE);                 \
-        }                                                    \
-        assert_true(condition);                              \
-    } while (0)
-
-static bool says(struct buffer *b, const char *words)
-{
-    buffer_append_byte(b, 0);
-    bool found = b->data != NULL && strstr((const char *)b->data + b->start, words) != NULL;
-    buffer_truncate(b, buffer_len(b) - 1);
-    return found;
-}
+#include "peers_world.h"
 
 /* ---- the tests ---- */
 
 static void messages_arrive_in_order_once_the_greeting_is_done(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -302,7 +40,7 @@ static void messages_arrive_in_order_once_the_greeting_is_done(void **state)
 static void requests_are_answered_on_the_connection_that_carried_them(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -319,7 +57,7 @@ static void requests_are_answered_on_the_connection_that_carried_them(void **sta
 
 /* A node of the first version greets by hand: dials, sends HELLO, and BEGIN with the number that
  * WELCOME gave it. Returns the socket. */
-static int greet_with_protocol_one(struct world *w, const struct end *to, uint64_t store)
+static int greet_with_protocol_one(struct peers_world *w, const struct end *to, uint64_t store)
 {
     struct peer_introduction who = {.oldest = 1,
                                     .newest = 1,
@@ -361,7 +99,7 @@ static int greet_with_protocol_one(struct world *w, const struct end *to, uint64
 static void two_nodes_use_the_newest_protocol_that_both_announce(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -380,7 +118,7 @@ static void two_nodes_use_the_newest_protocol_that_both_announce(void **state)
 static void a_node_of_another_cluster_is_refused_by_name_on_both_sides(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 8, 22, 1);
@@ -399,7 +137,7 @@ static void a_node_of_another_cluster_is_refused_by_name_on_both_sides(void **st
 static void a_node_that_does_not_know_the_version_of_the_state_is_refused(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -423,7 +161,7 @@ static void a_node_that_does_not_know_the_version_of_the_state_is_refused(void *
 static void that_nobody_listens_where_a_peer_was_is_reported(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -438,7 +176,7 @@ static void that_nobody_listens_where_a_peer_was_is_reported(void **state)
 static void a_node_with_another_store_lost_its_disk_and_both_sides_say_so(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -460,7 +198,7 @@ static void a_node_with_another_store_lost_its_disk_and_both_sides_say_so(void *
 static void nodes_tell_each_other_whose_store_they_know(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -478,7 +216,7 @@ static void nodes_tell_each_other_whose_store_they_know(void **state)
 static void a_new_life_replaces_the_old_connection_and_an_old_life_is_refused(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 5);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -503,7 +241,7 @@ static void a_new_life_replaces_the_old_connection_and_an_old_life_is_refused(vo
 static void a_node_that_joins_learns_its_cluster(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 6, 0, 66, 1);
@@ -516,7 +254,7 @@ static void a_node_that_joins_learns_its_cluster(void **state)
 static void the_wrong_node_behind_an_address_is_refused(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -530,7 +268,7 @@ static void the_wrong_node_behind_an_address_is_refused(void **state)
 static void a_message_that_cannot_be_true_ends_the_connection(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -556,7 +294,7 @@ static void a_message_that_cannot_be_true_ends_the_connection(void **state)
 static void who_is_no_member_is_refused_and_leaves_no_trace(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 7, 0, 77, 1); /* it does not even know the cluster */
     end_open(&w, 1, 2, 9, 22, 1);
@@ -577,7 +315,7 @@ static void who_is_no_member_is_refused_and_leaves_no_trace(void **state)
 static void a_member_is_heard_once_it_was_reached_at_its_address(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -609,7 +347,7 @@ static void a_member_is_heard_once_it_was_reached_at_its_address(void **state)
 static void who_is_no_member_any_more_is_notified(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -629,7 +367,7 @@ static void who_is_no_member_any_more_is_notified(void **state)
 static void what_a_greeting_says_is_kept_only_after_its_sender_has_begun(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 5);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -670,7 +408,7 @@ static void what_a_greeting_says_is_kept_only_after_its_sender_has_begun(void **
 static void a_peer_that_is_forgotten_is_not_dialled_any_more(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 11, 1);
     end_open(&w, 1, 2, 9, 22, 1);
@@ -689,7 +427,7 @@ static void a_peer_that_is_forgotten_is_not_dialled_any_more(void **state)
 static void a_peer_that_is_forgotten_while_it_greets_is_not_connected(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 101, 1);
     end_open(&w, 1, 2, 9, 102, 1);
@@ -715,7 +453,7 @@ static void a_peer_that_is_forgotten_while_it_greets_is_not_connected(void **sta
 static void who_has_a_connection_to_us_is_dialled_when_there_is_something_to_send(void **state)
 {
     (void)state;
-    struct world w;
+    struct peers_world w;
     world_open(&w);
     end_open(&w, 0, 1, 9, 101, 1);
     end_open(&w, 1, 2, 9, 102, 1);

@@ -337,6 +337,31 @@ static void each_end_reports_its_close(void **state)
     end_close(&server);
 }
 
+/* Each connection keeps the key of its key exchange there. The last test: it changes the process. */
+static void protected_memory_is_enough_for_all_sessions(void **state)
+{
+    (void)state;
+    enum { SESSIONS = 5000 };
+    static struct tls_session *sessions[SESSIONS];
+    struct end client, server;
+    assert_true(credentials_protect_keys(SESSIONS));
+    pair_init(&client, &server, NULL, "node");
+    for (int i = 0; i < SESSIONS; i++) {
+        shake_hands(&client, &server, SIZE_MAX);
+        assert_int_equal(tls_session_state(server.session), TLS_OPEN);
+        assert_int_equal(tls_session_state(client.session), TLS_OPEN);
+        sessions[i] = server.session;
+        tls_session_free(client.session);
+        server.session = tls_session_new(server.context, NULL);
+        client.session = tls_session_new(client.context, "localhost");
+    }
+    for (int i = 0; i < SESSIONS; i++) {
+        tls_session_free(sessions[i]);
+    }
+    end_close(&client);
+    end_close(&server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +375,7 @@ int main(void)
         cmocka_unit_test(clear_text_and_noise_end_the_session),
         cmocka_unit_test(a_damaged_record_ends_the_session),
         cmocka_unit_test(each_end_reports_its_close),
+        cmocka_unit_test(protected_memory_is_enough_for_all_sessions),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -14,6 +14,8 @@
 
 #define SOCKET_NAME "admin.sock"
 
+enum { BACKLOG = 64 }; /* in the kernel's queue */
+
 enum admin_conn_state { CONN_FREE, CONN_READING, CONN_WORKING, CONN_CLOSING };
 
 struct admin_conn {
@@ -229,8 +231,7 @@ static bool bind_in(struct admin_socket *a, char problem[ADMIN_PROBLEM])
         errno = EPERM;
         return failed(problem, a->options.data, "other users can reach it");
     }
-    return listen(a->fd, ADMIN_CONNECTIONS) == 0 ||
-           failed(problem, a->options.data, "cannot be listened on");
+    return listen(a->fd, BACKLOG) == 0 || failed(problem, a->options.data, "cannot be listened on");
 }
 
 static bool open_all(struct admin_socket *a, char problem[ADMIN_PROBLEM])

@@ -54,16 +54,18 @@ const char *forward_denial_reason(unsigned reason)
     return reason == 0 ? "no_principal" : right_name((enum right)(1u << (reason - 1)));
 }
 
-/* Without auth = on here, and in a state of an earlier version, clients have no principal. */
+bool forward_needs_principals(const struct forward *f)
+{
+    return f->options.auth && core_version(replica_core(f->replica)) >= FORWARD_OWN_VERSION;
+}
+
 enum hf_error forward_authorise(const struct forward *f, const struct command *command, bool is_own,
                                 unsigned *right)
 {
     struct denial denial;
     *right = 0;
     if (command->principal == 0) {
-        bool is_refused = f->options.auth && !is_own &&
-                          core_version(replica_core(f->replica)) >= FORWARD_OWN_VERSION;
-        return is_refused ? HF_UNAUTHENTICATED : HF_OK;
+        return !is_own && forward_needs_principals(f) ? HF_UNAUTHENTICATED : HF_OK;
     }
     enum hf_error error =
         authorise_command(core_policy(replica_core(f->replica)), command, &denial);
@@ -260,7 +262,8 @@ static bool try_there(struct forward *f, struct call *call, uint64_t leader)
         refuse_not_upgraded(f, call, type);
         return true;
     }
-    bool says_own = call->is_own && forward_supports(f, leader, FORWARD_OWN_VERSION);
+    bool is_own = call->kind == FORWARD_CHANGE ? f->options.auth : call->is_own;
+    bool says_own = is_own && forward_supports(f, leader, FORWARD_OWN_VERSION);
     uint8_t sent = (uint8_t)(kind | (says_own ? FORWARD_OWN : 0));
     call_give_number(f, call);
     if (!peers_request(f->peers, leader, call->number, sent, bytes)) {

@@ -17,7 +17,8 @@ enum forward_kind {
     FORWARD_MEMORY = 4,   /* for the tier EFFICIENCY */
     FORWARD_INTEREST = 5, /* subscribes to events of that tier; no answer */
     FORWARD_LOOK = 6,     /* a barrier, and a page of that tier (service/request/memory_page.h) */
-    /* Added to the kind of a command: it is the node's, not a client's. Only programs that support
+    /* Added to the kind of a command: it is the node's, not a client's; of a change of members: the
+     * node, with auth = on, has authorised its client. Only programs that support
      * FORWARD_OWN_VERSION read it. */
     FORWARD_OWN = 0x40,
 };
@@ -193,6 +194,9 @@ struct forward_taken {
  * HF_BUSY: try later. HF_UNAVAILABLE: this node cannot take it. */
 enum hf_error forward_take(struct forward *f, const struct forward_taken *taken,
                            struct cookie *cookie, struct replica_time now);
+/* Whether commands and changes need somebody who is responsible: auth = on, and the state knows
+ * principals. */
+bool forward_needs_principals(const struct forward *f);
 /* HF_OK, or why this leader refuses it: HF_DENIED, HF_UNAUTHENTICATED (decision 29). `right`: the
  * missing one; 0: none. */
 enum hf_error forward_authorise(const struct forward *f, const struct command *command, bool is_own,

@@ -65,12 +65,19 @@ static bool put_epoch(struct forward *f, const struct relay *relay, struct buffe
     return buffer_append(out, epoch, sizeof(epoch));
 }
 
-static void on_change_request(struct forward *f, const struct relay *relay, struct slice body)
+/* The right to change members is checked where the client is known. */
+static void on_change_request(struct forward *f, const struct relay *relay, bool is_own,
+                              struct slice body)
 {
     struct change change;
     const char *problem = "";
     enum forward_status status = FORWARD_MALFORMED;
-    if (change_decode(body, &change)) {
+    if (!is_own && forward_needs_principals(f)) {
+        status = FORWARD_REFUSED;
+        problem =
+            "this node runs without auth = on, so the leader takes no change from it; nothing "
+            "was done; use another node, or set auth = on here";
+    } else if (change_decode(body, &change)) {
         enum hf_error error =
             f->options.change(f->options.ctx, change.change, change.id, change.address, &problem);
         status = error == HF_OK            ? FORWARD_DONE
@@ -94,8 +101,10 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
         }
         return body.len == 1;
     }
-    bool is_own = kind == (FORWARD_COMMAND | FORWARD_OWN) || kind == (FORWARD_MEMORY | FORWARD_OWN);
-    kind = is_own ? kind & (uint8_t)~FORWARD_OWN : kind;
+    uint8_t plain = kind & (uint8_t)~FORWARD_OWN;
+    bool is_own = kind != plain &&
+                  (plain == FORWARD_COMMAND || plain == FORWARD_MEMORY || plain == FORWARD_CHANGE);
+    kind = is_own ? plain : kind;
     struct slice look = kind == FORWARD_LOOK ? body : slice_make(NULL, 0);
     struct relay *relay = relay_new(f, peer, link, number, look);
     relay->kind = kind;
@@ -103,7 +112,7 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
     enum forward_status refusal = FORWARD_NOT_DONE;
     enum hf_error error = HF_MALFORMED;
     if (kind == FORWARD_CHANGE) {
-        on_change_request(f, relay, body);
+        on_change_request(f, relay, is_own, body);
         relay_free(f, relay);
         return true;
     }

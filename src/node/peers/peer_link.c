@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "tls/digest.h"
+
 enum {
     GREETING_MS = 2000, /* for the whole greeting */
     STALL_MS = 5000,
@@ -68,9 +70,36 @@ bool peer_link_send_request(struct peer_link *link, enum peer_frame type, uint64
     return true;
 }
 
+static bool has_secret(const struct peer_link *link)
+{
+    return link->self->secrets != NULL && link->self->secrets->count > 0;
+}
+
+static void send_proof(struct peer_link *link)
+{
+    uint8_t proof[PEER_PROOF_BYTES];
+    peer_secrets_prove(link->self->secrets, link->dialled, &link->transcript, proof);
+    peer_link_send(link, PEER_PROOF, slice_make(proof, sizeof(proof)));
+}
+
+/* Of our own greeting. A dialler does not know yet whether the other end has a secret. */
+static void send_greeting(struct peer_link *link, enum peer_frame type, struct slice bytes)
+{
+    digest_sha256(bytes, type == PEER_HELLO ? link->transcript.hello : link->transcript.welcome);
+    if (link->uses_secret) {
+        send_proof(link);
+    }
+    peer_link_send(link, type, bytes);
+}
+
 static void introduce(struct peer_link *link, enum peer_frame type)
 {
     const struct peer_self *self = link->self;
+    uint8_t nonce[PEER_NONCE];
+    bool has_nonce = link->dialled ? link->offers_secret : link->uses_secret;
+    if (has_nonce) {
+        digest_random(nonce, sizeof(nonce));
+    }
     struct peer_introduction us = {
         .oldest = PEER_PROTOCOL_OLDEST,
         .newest = PEER_PROTOCOL_NEWEST,
@@ -88,11 +117,12 @@ static void introduce(struct peer_link *link, enum peer_frame type)
         .peer_address = slice_of(self->peer_address),
         .used_ids = self->used_ids,
         .state_max = self->state_max,
+        .nonce = slice_make(nonce, has_nonce ? sizeof(nonce) : 0),
     };
     uint8_t bytes[PEER_GREETING_MAX];
     size_t len = peer_introduction_encode(&us, bytes, sizeof(bytes));
     hf_assert(len > 0);
-    peer_link_send(link, type, slice_make(bytes, len));
+    send_greeting(link, type, slice_make(bytes, len));
 }
 
 void peer_link_hand_over(struct peer_link *link, const struct peer_link_ops *ops, void *ctx)
@@ -130,7 +160,7 @@ void peer_uri(const char *cluster_name, uint64_t node, char uri[IDENTITY_URI])
 }
 
 /* Whether the certificate of the other end is that of this node of our cluster. */
-static bool check_certificate(const struct peer_link *link, uint64_t node,
+static bool check_certificate(struct peer_link *link, uint64_t node,
                               char sentence[PEER_SENTENCE_MAX])
 {
     char uri[IDENTITY_URI];
@@ -144,7 +174,48 @@ static bool check_certificate(const struct peer_link *link, uint64_t node,
     }
     snprintf(sentence, PEER_SENTENCE_MAX, "the certificate of node %llu does not name %s",
              (unsigned long long)node, uri);
+    link->bad_credentials = true;
     return false;
+}
+
+/* Whether the other end has one, if this node requires it. */
+static bool check_nonce(struct peer_link *link, const struct peer_introduction *intro,
+                        char sentence[PEER_SENTENCE_MAX])
+{
+    if (!has_secret(link) || !link->self->secrets->is_required || intro->nonce.len > 0) {
+        return true;
+    }
+    snprintf(sentence, PEER_SENTENCE_MAX,
+             "node %llu has no peer secret, and node %llu requires one: set peer-secret-file on "
+             "node %llu",
+             (unsigned long long)intro->node, (unsigned long long)link->self->node,
+             (unsigned long long)intro->node);
+    link->bad_credentials = true;
+    return false;
+}
+
+/* Whether the other end has our secret, if both have one. */
+static bool check_proof(struct peer_link *link, uint64_t node, char sentence[PEER_SENTENCE_MAX])
+{
+    if (!link->uses_secret ||
+        (link->has_proof && peer_secrets_verify(link->self->secrets, !link->dialled,
+                                                &link->transcript, link->proof))) {
+        return true;
+    }
+    snprintf(sentence, PEER_SENTENCE_MAX,
+             "node %llu has another peer secret than node %llu: all nodes need the same "
+             "peer-secret-file",
+             (unsigned long long)node, (unsigned long long)link->self->node);
+    link->bad_credentials = true;
+    return false;
+}
+
+/* WELCOME was preceded by a proof; that of the dialler follows. */
+static bool check_secret(struct peer_link *link, const struct peer_introduction *intro,
+                         char sentence[PEER_SENTENCE_MAX])
+{
+    return check_nonce(link, intro, sentence) &&
+           (!link->dialled || check_proof(link, intro->node, sentence));
 }
 
 /* The checks that need no owner come first. */
@@ -165,6 +236,7 @@ static bool check_introduction(struct peer_link *link, const struct peer_introdu
         snprintf(sentence, sizeof(sentence), "this is node %llu, not node %llu",
                  (unsigned long long)link->self->node, (unsigned long long)intro->to);
     } else if (check_certificate(link, intro->node, sentence) &&
+               check_secret(link, intro, sentence) &&
                link->ops->check(link->ctx, link, intro, sentence)) {
         return true;
     }
@@ -215,6 +287,8 @@ static bool on_welcome(struct peer_link *link, struct slice payload)
         return false;
     }
     link->intro = intro;
+    link->uses_secret = link->offers_secret && intro->nonce.len > 0;
+    digest_sha256(payload, link->transcript.welcome);
     if (check_introduction(link, intro)) {
         link->peer = intro->node;
         link->life = intro->life;
@@ -222,6 +296,9 @@ static bool on_welcome(struct peer_link *link, struct slice payload)
         uint8_t number[8];
         struct writer w = writer_make(number, sizeof(number));
         write_fixed64(&w, intro->number);
+        if (link->uses_secret) {
+            send_proof(link);
+        }
         peer_link_send(link, PEER_BEGIN, slice_make(number, sizeof(number)));
         become_ready(link);
     }
@@ -243,6 +320,8 @@ static bool on_hello(struct peer_link *link, struct slice payload)
     link->purpose = intro->purpose;
     link->peer = intro->node;
     link->life = intro->life;
+    link->uses_secret = has_secret(link) && intro->nonce.len > 0;
+    digest_sha256(payload, link->transcript.hello);
     if (!check_introduction(link, intro)) {
         return true;
     }
@@ -255,10 +334,27 @@ static bool on_hello(struct peer_link *link, struct slice payload)
 static bool on_begin(struct peer_link *link, struct slice payload)
 {
     struct reader r = reader_make(payload);
+    char sentence[PEER_SENTENCE_MAX];
     if (read_fixed64(&r) != link->number || !reader_done(&r)) {
         return false;
     }
-    become_ready(link);
+    if (check_proof(link, link->peer, sentence)) {
+        become_ready(link);
+    } else {
+        peer_link_refuse(link, sentence);
+    }
+    return true;
+}
+
+/* Verified with the next frame, which must be WELCOME or BEGIN. */
+static bool on_proof(struct peer_link *link, struct slice payload)
+{
+    bool is_expected = link->dialled ? link->offers_secret : link->uses_secret;
+    if (!is_expected || link->has_proof || payload.len != sizeof(link->proof)) {
+        return false;
+    }
+    memcpy(link->proof, payload.data, sizeof(link->proof));
+    link->has_proof = true;
     return true;
 }
 
@@ -267,6 +363,9 @@ static bool on_greeting(struct peer_link *link, enum peer_frame type, struct sli
     if (type == PEER_REFUSE) {
         on_refuse(link, payload);
         return true;
+    }
+    if (type == PEER_PROOF) {
+        return on_proof(link, payload);
     }
     if (link->dialled) {
         return type == PEER_WELCOME && on_welcome(link, payload);
@@ -289,7 +388,8 @@ static bool on_frame(struct peer_link *link, enum peer_frame type, struct slice 
         on_refuse(link, payload);
         return true;
     }
-    return type >= PEER_MESSAGE && link->ops->on_frame(link->ctx, link, type, payload);
+    return type >= PEER_MESSAGE && type != PEER_PROOF &&
+           link->ops->on_frame(link->ctx, link, type, payload);
 }
 
 static size_t on_bytes(void *owner, struct slice bytes)
@@ -341,6 +441,7 @@ static void on_connection_close(void *owner, const char *reason)
     link->closed = true;
     link->ready = false;
     if (connection_has_failed(link->connection)) {
+        link->bad_credentials = true;
         link->ops->on_refused(link->ctx, link, reason, true);
     }
     link->ops->on_close(link->ctx, link, reason);
@@ -381,6 +482,7 @@ struct peer_link *peer_link_dial(struct net *net, struct connection *c,
     link->dialled = true;
     link->wanted = to;
     link->purpose = purpose;
+    link->offers_secret = has_secret(link);
     connection_start(c, &handlers, link);
     connection_set_timeout(c, GREETING_MS);
     introduce(link, PEER_HELLO);

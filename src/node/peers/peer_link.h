@@ -5,6 +5,8 @@
  *      accepted:  idle ──HELLO──▶ WELCOME sent ──BEGIN──▶ ready
  *      any:       ──refused, malformed, timed out──▶ closed
  *
+ * With a shared secret, PROOF precedes WELCOME and BEGIN, and is verified before they are used.
+ *
  * With TLS, the certificate is compared with the id of the node: by the dialling end before it
  * sends a byte, by the accepting end before it answers HELLO. */
 #ifndef HOLDFAST_NODE_PEERS_PEER_LINK_H
@@ -12,6 +14,7 @@
 
 #include "net/connection.h"
 #include "node/peers/peer_protocol.h"
+#include "node/peers/peer_secret.h"
 
 struct peer_link;
 
@@ -30,6 +33,7 @@ struct peer_self {
     uint64_t used_ids;
     uint64_t state_max; /* PEER_NO_LIMIT: none */
     bool is_certified;  /* links use TLS: the other end's certificate must name its node */
+    const struct peer_secrets *secrets; /* NULL, or none: links have no proof by a secret */
 };
 
 struct peer_link_ops {
@@ -58,6 +62,7 @@ struct peer_link {
     bool dialled;
     bool ready;
     bool refused;
+    bool bad_credentials; /* refused by us for its certificate or secret */
     uint64_t received_ms; /* loop time of the last bytes received */
     uint64_t sent_ms;     /* loop time of the last bytes sent */
     void *owner;          /* for the owner's use, like `origin` */
@@ -75,6 +80,11 @@ struct peer_link {
     uint64_t wanted;
     bool greeted; /* accepted link: WELCOME is sent */
     bool closed;
+    bool offers_secret; /* dialled link: our HELLO has a nonce */
+    bool uses_secret;   /* both ends sent a nonce */
+    bool has_proof;     /* received, not verified yet */
+    uint8_t proof[PEER_PROOF_BYTES];
+    struct peer_transcript transcript;
     struct net *net;
     struct peer_introduction introduction;
     uint8_t *greeting; /* accepted link: the bytes of its HELLO */

@@ -80,6 +80,7 @@ size_t peer_introduction_encode(const struct peer_introduction *intro, void *buf
     write_slice(&w, intro->peer_address);
     write_u64(&w, intro->used_ids);
     write_u64(&w, intro->state_max);
+    write_slice(&w, intro->nonce);
     return w.full ? 0 : (size_t)(w.at - (uint8_t *)buffer);
 }
 
@@ -108,9 +109,11 @@ bool peer_introduction_decode(struct slice payload, struct peer_introduction *ou
         reader_left(&r) > 0 ? read_slice(&r, PEER_ADDRESS_MAX) : slice_make(NULL, 0);
     intro.used_ids = reader_left(&r) > 0 ? read_u64(&r) : 0;
     intro.state_max = reader_left(&r) > 0 ? read_u64(&r) : 0;
+    intro.nonce = reader_left(&r) > 0 ? read_slice(&r, PEER_NONCE) : slice_make(NULL, 0);
     if (r.bad || intro.state == 0 || intro.life > PEER_LIFE_MAX ||
         (purpose != PEER_FOR_MESSAGES && purpose != PEER_FOR_SNAPSHOT) || id_is_zero(intro.store) ||
-        intro.node == 0 || intro.oldest > intro.newest) {
+        intro.node == 0 || intro.oldest > intro.newest ||
+        (intro.nonce.len != 0 && intro.nonce.len != PEER_NONCE)) {
         return false;
     }
     intro.purpose = (enum peer_purpose)purpose;

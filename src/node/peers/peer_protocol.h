@@ -12,6 +12,8 @@
  *         │ ─── MESSAGE, REQUEST, PING ──────────────────▶ │
  *         │ ◀── ANSWER ─────────────────────────────────── │
  *
+ * If both have a secret, a PROOF precedes WELCOME and BEGIN (peer_secret.h).
+ *
  * The number proves that the dialler is alive: the HELLO of a dead process can arrive after its
  * successor has connected.
  *
@@ -35,6 +37,8 @@
 #define PEER_SENTENCE_MAX 512
 #define PEER_NAME_MAX 64
 #define PEER_ADDRESS_MAX 265 /* "HOST:PORT" */
+#define PEER_NONCE 32
+#define PEER_PROOF_BYTES 32
 
 enum peer_frame {
     PEER_HELLO = 1,
@@ -48,6 +52,7 @@ enum peer_frame {
     PEER_FETCH,
     PEER_PIECE,
     PEER_END,
+    PEER_PROOF, /* only to a node that sent a nonce */
     PEER_FRAMES
 };
 
@@ -71,6 +76,7 @@ struct peer_introduction {
     struct slice peer_address; /* where members dial it, "HOST:PORT"; empty: not sent */
     uint64_t used_ids;         /* ids up to this were used or skipped (S12.1); 0: not sent */
     uint64_t state_max;        /* bytes of state that fit its memory (S12.14); 0: not sent */
+    struct slice nonce;        /* PEER_NONCE bytes; empty: the sender has no secret */
 };
 
 /* state_max without a limit. */

@@ -391,6 +391,7 @@ static void on_timer(uv_timer_t *timer)
 {
     struct peers *p = timer->data;
     uint64_t now = now_ms(p);
+    peers_report_refusals(p);
     for (uint32_t i = 0; i < p->count; i++) {
         struct peer *peer = p->at[i];
         if (peer->out != NULL && peer->out->ready && now - peer->out->sent_ms >= PING_MS) {

@@ -20,6 +20,7 @@
 #include "base/journal.h"
 #include "net/address.h"
 #include "node/peers/peer_link.h"
+#include "node/peers/peer_refusals.h"
 
 struct peers;
 
@@ -61,6 +62,9 @@ struct peers_options {
     void (*on_cluster)(void *ctx, struct id cluster, struct slice name);
     /* Installs a filter (TLS) before the connection starts. May be NULL. */
     void (*secure)(void *ctx, struct connection *c, bool dialled);
+    /* Nodes of this address were refused for a wrong certificate or secret; it is logged already.
+     * At most once per address and minute. May be NULL. */
+    void (*on_refused)(void *ctx, const struct peer_refusal *refusal);
 };
 
 /* On failure returns NULL and sets `problem`. */

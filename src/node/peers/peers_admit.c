@@ -183,12 +183,33 @@ static bool may_log_unknown(struct peers *p)
     return true;
 }
 
+void peers_report_refusals(struct peers *p)
+{
+    struct peer_refusal refusal;
+    while (peer_refusals_next(&p->refusals, uv_now(p->options.net->loop), &refusal)) {
+        journal_note(p->options.journal, WARN, PEER, "peer_refused",
+                     JOURNAL_NUMBER("peer", refusal.peer), JOURNAL_TEXT("address", refusal.address),
+                     JOURNAL_TEXT("reason", refusal.reason),
+                     JOURNAL_NUMBER("refusals", refusal.count));
+        if (p->options.on_refused != NULL) {
+            p->options.on_refused(p->options.ctx, &refusal);
+        }
+    }
+}
+
 void peers_on_refused(void *ctx, struct peer_link *link, const char *sentence, bool by_us)
 {
     struct peers *p = ctx;
     struct peer *peer = peers_find(p, link->dialled ? link->wanted : link->peer);
     if (link->dialled && peer != NULL && peer->dialer != NULL) {
         dialer_slow(peer->dialer, REFUSED_WAIT_MS);
+    }
+    if (link->bad_credentials) {
+        peer_refusals_add(&p->refusals, connection_remote(link->connection),
+                          link->dialled ? link->wanted : link->peer, sentence,
+                          uv_now(p->options.net->loop));
+        peers_report_refusals(p);
+        return;
     }
     if (peer != NULL) {
         char beginning[sizeof(peer->refusal)];

@@ -36,6 +36,7 @@ struct peers {
     bool closing;
     uint64_t unknown_logged_ms; /* loop time when a refused unknown node was last logged */
     uint64_t unknown_unlogged;  /* refused since then */
+    struct peer_refusals refusals;
     uint32_t count;
     struct peer *at[PEERS_MAX];
 };
@@ -51,5 +52,6 @@ struct peer *peers_note(struct peers *p, struct peer_link *link);
 /* Whether the other end of an accepted link has proven its identity. */
 bool peers_is_proven(const struct peers *p, const struct peer_link *link);
 void peers_on_refused(void *ctx, struct peer_link *link, const char *sentence, bool by_us);
+void peers_report_refusals(struct peers *p);
 
 #endif

@@ -66,9 +66,9 @@ bool auth_admit(struct api_request *x, enum need need)
         return false;
     }
     struct slice token = bearer(x->authorization);
-    struct credentials presented = {.token = token,
-                                    .tenant = x->tenant_name,
-                                    .is_foreign = token.len == 0 && x->authorization.len > 0};
+    struct auth_credentials presented = {.token = token,
+                                         .tenant = x->tenant_name,
+                                         .is_foreign = token.len == 0 && x->authorization.len > 0};
     enum auth_verdict verdict = auth_identify(s, x->auth, &presented, &x->caller, &fault);
     if (verdict == AUTH_PASSED) {
         verdict = auth_check_need(s, &x->caller, need, &fault);

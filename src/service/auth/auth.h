@@ -46,7 +46,7 @@ void auth_conn_set_peer(struct service *s, struct auth_conn *conn,
 void auth_conn_close(struct service *s, struct auth_conn *conn);
 
 /* What a request presents; empty slices: nothing. */
-struct credentials {
+struct auth_credentials {
     struct slice token;
     struct slice user;   /* TENANT/NAME that the token must belong to */
     struct slice tenant; /* the chosen tenant, else the home tenant */
@@ -60,14 +60,15 @@ enum auth_verdict {
 };
 
 enum auth_verdict auth_identify(struct service *s, struct auth_conn *conn,
-                                const struct credentials *presented, struct caller *out,
+                                const struct auth_credentials *presented, struct caller *out,
                                 struct fault *fault);
 /* The principal's home, or it has a right there. Others look as if they did not exist. */
 bool auth_knows_tenant(const struct policy *p, uint32_t principal, uint32_t tenant);
 /* Of the needs that neither a command nor the rows of the answer decide. */
 enum auth_verdict auth_check_need(const struct service *s, const struct caller *caller,
                                   enum need need, struct fault *fault);
-/* HF_OK, or why no caller is served now: HF_POLICY_STALE, HF_NOT_UPGRADED. */
+/* HF_OK, or why no caller is served now: HF_POLICY_STALE, HF_UNAVAILABLE (whether the state has the
+ * version is not known), HF_NOT_UPGRADED. */
 enum hf_error auth_is_ready(const struct service *s, const char **message);
 
 /* For api_request and gRPC. True: x->caller is set. False: the request is answered, or waits and is

@@ -1,5 +1,7 @@
 /* Denied calls in the audit trail: at most one record a principal and minute, with their number. The
  * state machine adds up what several nodes note in the same minute. */
+#include <stdio.h>
+
 #include "base/text.h"
 #include "service/auth/state.h"
 
@@ -60,7 +62,7 @@ void auth_denied(struct service *s, struct caller_id who, const char *text)
     }
     if (d->count == 0) {
         bool is_plain = text != NULL && text_is_plain(slice_of(text));
-        strncpy(d->reason, is_plain ? text : "a call was denied", sizeof(d->reason) - 1);
+        (void)snprintf(d->reason, sizeof(d->reason), "%s", is_plain ? text : "a call was denied");
     }
     d->count += d->count < UINT32_MAX;
     a->denied_due_ms = d->due_ms < a->denied_due_ms ? d->due_ms : a->denied_due_ms;

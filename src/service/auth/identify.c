@@ -23,6 +23,12 @@ enum hf_error auth_is_ready(const struct service *s, const char **message)
     if (service_boot_ms(s) - s->auth->served_ms >= AUTH_STALE_MS) {
         return HF_POLICY_STALE;
     }
+    if (core_version(service_core(s)) < AUTH_VERSION && !s->auth->is_version_sure) {
+        s->auth->wants_version = true;
+        *message = "this node has not applied the state of the cluster yet; nothing was done; try "
+                   "again, or another node";
+        return HF_UNAVAILABLE;
+    }
     if (core_version(service_core(s)) < AUTH_VERSION) {
         *message = "auth = on needs version 6 of the state; a member of the cluster runs an older "
                    "version of Holdfast; nothing was done; upgrade all members";
@@ -181,7 +187,7 @@ static bool is_user(const struct policy *p, uint32_t principal, struct slice use
 }
 
 enum auth_verdict auth_identify(struct service *s, struct auth_conn *conn,
-                                const struct credentials *presented, struct caller *out,
+                                const struct auth_credentials *presented, struct caller *out,
                                 struct fault *fault)
 {
     enum auth_verdict verdict;

@@ -33,6 +33,8 @@ struct auth_state {
     struct list decided; /* after it */
     uint32_t waits;
     struct pending_request *barrier; /* in flight */
+    bool wants_version;              /* a barrier is wanted to know the version of the state */
+    bool is_version_sure;            /* a barrier passed */
     uint64_t barrier_ms;             /* boot time of the last one */
     uint64_t hash_key;
     struct auth_address addresses[AUTH_ADDRESSES];

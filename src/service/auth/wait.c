@@ -160,6 +160,8 @@ static void on_barrier(void *owner, enum hf_error error, const struct result *re
     (void)result;
     (void)pending_settle(a->barrier);
     a->barrier = NULL;
+    a->wants_version = false;
+    a->is_version_sure = a->is_version_sure || error == HF_OK;
     for (struct list *link = list_take(&a->current); link != NULL; link = list_take(&a->current)) {
         LIST_OBJECT(link, struct auth_wait, link)->error = error;
         list_append(&a->decided, link);
@@ -177,6 +179,13 @@ static void move_due(struct auth_state *a, uint64_t now_ms)
     }
 }
 
+/* A node that has just joined applies an empty state of version 1, and may not refuse because of
+ * it. */
+static bool wants_barrier(const struct auth_state *a)
+{
+    return a->wants_version || !list_is_empty(&a->next);
+}
+
 static void run_waits(struct service *s, uint64_t now_ms)
 {
     struct auth_state *a = s->auth;
@@ -187,8 +196,7 @@ static void run_waits(struct service *s, uint64_t now_ms)
         wait->decide(wait);
     }
     move_due(a, now_ms);
-    if (a->barrier == NULL && !list_is_empty(&a->next) &&
-        now_ms - a->barrier_ms >= AUTH_BARRIER_MS) {
+    if (a->barrier == NULL && wants_barrier(a) && now_ms - a->barrier_ms >= AUTH_BARRIER_MS) {
         list_move_all(&a->current, &a->next);
         a->barrier_ms = now_ms;
         a->barrier = pending_barrier(s, on_barrier, s);
@@ -231,7 +239,7 @@ uint64_t auth_next_ms(const struct service *s)
     if (!list_is_empty(&a->decided)) {
         return 0;
     }
-    if (!list_is_empty(&a->next) && a->barrier == NULL) {
+    if (wants_barrier(a) && a->barrier == NULL) {
         uint64_t at_ms = a->barrier_ms + AUTH_BARRIER_MS;
         next_ms = at_ms < next_ms ? at_ms : next_ms;
     }

@@ -259,7 +259,8 @@ void http2_conn_review(struct http_conn *conn, bool is_over)
     for (struct list *link = list_take(&streams); link != NULL; link = list_take(&streams)) {
         struct stream *stream = LIST_OBJECT(link, struct stream, link);
         list_append(&conn->streams, link);
-        bool is_open = stream->state == STREAM_BUSY || stream->state == STREAM_OPEN;
+        /* A gRPC call has its caller before its message. */
+        bool is_open = stream->state != STREAM_SENDING && stream->state != STREAM_CLOSED;
         const char *why =
             is_open ? auth_review_caller(stream->service, &conn->auth, &stream->x.caller) : NULL;
         if (why != NULL) {

@@ -10,9 +10,9 @@ bool resp_needs_auth(const struct service *s)
     return s->auth != NULL || s->options.resp_password[0] != '\0';
 }
 
-static struct credentials read_user(struct slice user, struct slice token)
+static struct auth_credentials read_user(struct slice user, struct slice token)
 {
-    struct credentials c = {.token = token, .user = user};
+    struct auth_credentials c = {.token = token, .user = user};
     const uint8_t *colon = user.len == 0 ? NULL : memchr(user.data, ':', user.len);
     if (colon != NULL) {
         size_t len = (size_t)(colon - user.data);
@@ -47,7 +47,7 @@ static enum auth_verdict identify(struct resp_conn *conn, struct slice user, str
 {
     /* Redis clients name this user when they name none. */
     bool is_default = slice_is_word(user, "default");
-    struct credentials c = read_user(is_default ? slice_make(NULL, 0) : user, token);
+    struct auth_credentials c = read_user(is_default ? slice_make(NULL, 0) : user, token);
     return auth_identify(conn->service, &conn->auth, &c, caller, fault);
 }
 
@@ -61,8 +61,32 @@ static void decide(struct auth_wait *wait)
 static enum auth_verdict identify_certificate(struct resp_conn *conn, struct caller *caller,
                                               struct fault *fault)
 {
-    struct credentials none = {.is_foreign = false};
+    struct auth_credentials none = {.is_foreign = false};
     return auth_identify(conn->service, &conn->auth, &none, caller, fault);
+}
+
+/* A pattern needs the right on some name; messages of other channels are left out. */
+static bool may_subscribe(const struct resp_conn *conn, struct slice channel, bool is_pattern)
+{
+    const struct policy *p = service_policy(conn->service);
+    struct caller_id who = conn->caller.id;
+    return who.principal == 0 ||
+           (is_pattern ? policy_allows_some(p, who.principal, who.tenant, RIGHT_READ)
+                       : resp_may_receive(conn, channel));
+}
+
+/* A subscription that the policy applied here denies. Other commands have a barrier of their own. */
+static bool wants_channel(const struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    bool is_pattern = conn->command->local == resp_psubscribe;
+    if (!is_pattern && conn->command->local != resp_subscribe) {
+        return false;
+    }
+    bool is_allowed = true;
+    for (uint32_t i = 1; i < count; i++) {
+        is_allowed = is_allowed && may_subscribe(conn, args[i], is_pattern);
+    }
+    return !is_allowed;
 }
 
 /* Whether the policy applied here refuses what the request presents, and may be too old. */
@@ -75,9 +99,12 @@ static bool is_unsure(struct resp_conn *conn, const struct slice *args, uint32_t
     if (find_credentials(conn, args, count, &user, &token)) {
         return identify(conn, user, token, &caller, &fault) == AUTH_UNSURE;
     }
+    if (conn->is_authenticated) {
+        return wants_channel(conn, args, count);
+    }
     bool needs_caller =
         !(conn->command->flags & RESP_NO_AUTH) || conn->command->local == resp_hello;
-    return needs_caller && !conn->is_authenticated && conn->auth.peer != NULL &&
+    return needs_caller && conn->auth.peer != NULL &&
            identify_certificate(conn, &caller, &fault) == AUTH_UNSURE;
 }
 
@@ -195,16 +222,13 @@ bool resp_may_receive(const struct resp_conn *conn, struct slice channel)
     return caller_may(service_policy(conn->service), conn->caller.id, RIGHT_READ, channel);
 }
 
-/* A pattern needs the right on some name; messages of other channels are left out. */
 bool resp_may_subscribe(struct resp_conn *conn, struct slice channel, bool is_pattern)
 {
-    const struct policy *p = service_policy(conn->service);
-    struct caller_id who = conn->caller.id;
-    if (who.principal == 0 ||
-        (is_pattern ? policy_allows_some(p, who.principal, who.tenant, RIGHT_READ)
-                    : resp_may_receive(conn, channel))) {
+    if (may_subscribe(conn, channel, is_pattern)) {
         return true;
     }
+    const struct policy *p = service_policy(conn->service);
+    struct caller_id who = conn->caller.id;
     char text[AUTH_TEXT];
     auth_denial(p, who, RIGHT_READ, is_pattern ? slice_make(NULL, 0) : channel, text);
     auth_denied(conn->service, who, text);

@@ -32,6 +32,7 @@ bool keyspace_begin(struct keyspace *k, struct caller_id who, struct slice clien
     k->now_ms = service_cluster_ms(k->service);
     k->is_read_only = is_read_only;
     k->is_script = false;
+    k->is_denied = false;
     k->conn = NULL;
     k->count = 0;
     k->message_count = 0;
@@ -97,6 +98,18 @@ static struct key *find_key(struct keyspace *k, struct slice name)
     return NULL;
 }
 
+void keyspace_deny(struct keyspace *k, enum right right, struct slice name,
+                   const struct key_sink *to)
+{
+    char text[AUTH_TEXT];
+    auth_denial(service_policy(k->service), k->who, right, name, text);
+    if (!k->is_denied) {
+        memcpy(k->denial, text, sizeof(text));
+    }
+    k->is_denied = true;
+    to->error(to->ctx, "NOPERM", text);
+}
+
 struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key_sink *to)
 {
     struct key *key = k->is_read_only ? NULL : find_key(k, name);
@@ -110,10 +123,7 @@ struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key
         return NULL;
     }
     if (!caller_may(service_policy(k->service), k->who, RIGHT_READ, name)) {
-        char text[AUTH_TEXT];
-        auth_denial(service_policy(k->service), k->who, RIGHT_READ, name, text);
-        auth_denied(k->service, k->who, text);
-        to->error(to->ctx, "NOPERM", text);
+        keyspace_deny(k, RIGHT_READ, name, to);
         return NULL;
     }
     if (k->is_read_only) {

@@ -3,6 +3,7 @@
 #define HOLDFAST_SERVICE_RESP_KEYSPACE_STATE_H
 
 #include "core/effect.h"
+#include "service/auth/auth.h"
 #include "service/auth/caller.h"
 #include "service/resp/keyspace.h"
 
@@ -44,6 +45,8 @@ struct keyspace {
     uint64_t now_ms;     /* cluster time */
     bool is_read_only;   /* after a barrier: no checks, no changes */
     bool is_script;
+    bool is_denied; /* a right is missing by the policy applied here; `denial` is the first text */
+    char denial[AUTH_TEXT];
     uint32_t count;
     struct key keys[LIMIT_CHECKS];
     uint32_t message_count;
@@ -75,6 +78,9 @@ void keyspace_forget_submitted(struct keyspace *k);
 
 /* ---- for the commands ---- */
 
+/* Sends the error. An empty name: all names. */
+void keyspace_deny(struct keyspace *k, enum right right, struct slice name,
+                   const struct key_sink *to);
 /* Records the key as read. NULL: invalid name; the error was sent. */
 struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key_sink *to);
 

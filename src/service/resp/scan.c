@@ -131,10 +131,7 @@ static bool may_list(struct keyspace *k, const struct key_sink *to)
         policy_allows_some(p, k->who.principal, k->who.tenant, RIGHT_READ)) {
         return true;
     }
-    char text[AUTH_TEXT];
-    auth_denial(p, k->who, RIGHT_READ, slice_make(NULL, 0), text);
-    auth_denied(k->service, k->who, text);
-    to->error(to->ctx, "NOPERM", text);
+    keyspace_deny(k, RIGHT_READ, slice_make(NULL, 0), to);
     return false;
 }
 

@@ -84,6 +84,9 @@ void resp_read(struct resp_conn *conn, const struct slice *args, uint32_t count)
         return;
     }
     conn->command->run(k, args, count, &sink);
+    if (k->is_denied) {
+        auth_denied(conn->service, conn->caller.id, k->denial);
+    }
 }
 
 void resp_transact_begin(struct resp_conn *conn)
@@ -91,6 +94,7 @@ void resp_transact_begin(struct resp_conn *conn)
     conn->mode = RESP_MODE_TRANSACTING;
     conn->attempts = 0;
     conn->needs_barrier = false;
+    conn->has_policy = false;
     conn->busy_index = 0;
     conn->give_up_ms = service_boot_ms(conn->service) + RESP_PENDING_MS;
     list_append(&resp_shared(conn)->pending, &conn->pending);
@@ -171,12 +175,13 @@ static void on_done(void *owner, enum hf_error error, const struct result *resul
     bool is_settled = pending_settle(conn->awaited);
     hf_assert(is_settled);
     conn->awaited = NULL;
+    if (error != HF_OK || result->error != HF_OK) {
+        forget_submitted(resp_shared(conn));
+    }
     if (error == HF_OK && result->error == HF_QUOTA) {
         struct quota_refusal refusal = auth_refusal_of(result);
-        forget_submitted(resp_shared(conn));
         answer_quota(conn, &refusal);
     } else if (error != HF_OK || result->error != HF_OK) {
-        forget_submitted(resp_shared(conn));
         answer_error(conn, error != HF_OK ? error : result->error);
     } else if (result->outcome == OUTCOME_DONE) {
         answer(conn);
@@ -201,6 +206,7 @@ static void on_barrier(void *owner, enum hf_error error, const struct result *re
         return;
     }
     conn->needs_barrier = false;
+    conn->has_policy = true;
     list_append(&resp_shared(conn)->pending, &conn->pending);
 }
 
@@ -221,6 +227,14 @@ static void run(struct resp_conn *conn)
     }
     k->conn = conn;
     conn->command->run(k, args, count, &sink);
+    if (k->is_denied && !conn->has_policy && !leads(s)) {
+        buffer_truncate(&conn->reply, 0);
+        conn->awaited = pending_barrier(s, on_barrier, conn); /* the policy here may be old */
+        return;
+    }
+    if (k->is_denied) {
+        auth_denied(s, conn->caller.id, k->denial);
+    }
     if (conn->reply.overflowed) {
         answer_error(conn, HF_ANSWER_TOO_LARGE);
         return;
