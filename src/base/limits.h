@@ -20,21 +20,21 @@
 #define LIMIT_CHECKS 64                  /* of a transaction (S13) */
 #define LIMIT_EFFECTS 64                 /* ... */
 #define LIMIT_TRANSACT_BYTES (40u << 10) /* of all its checks and effects together */
-#define LIMIT_POLICY_CHANGES 256            /* of a policy_change (S14) */
-#define LIMIT_POLICY_BYTES (40u << 10)      /* of all of them together */
-#define LIMIT_POLICY_CHANGE_GRANTS 4096     /* ... */
+#define LIMIT_POLICY_CHANGES 256         /* of a policy_change (S14) */
+#define LIMIT_POLICY_BYTES (40u << 10)   /* of all of them together */
+#define LIMIT_POLICY_CHANGE_GRANTS 4096  /* ... */
 
 /* The policy (S14). */
-#define LIMIT_POLICY_NAME 64         /* bytes of the name of a tenant or a principal */
-#define LIMIT_POLICY_TEXT 256        /* ... of a description */
-#define LIMIT_SERIAL 64              /* hexadecimal digits of a certificate's serial number */
-#define LIMIT_TENANTS 1024           /* the tenant `default` included */
+#define LIMIT_POLICY_NAME 64  /* bytes of the name of a tenant or a principal */
+#define LIMIT_POLICY_TEXT 256 /* ... of a description */
+#define LIMIT_SERIAL 64       /* hexadecimal digits of a certificate's serial number */
+#define LIMIT_TENANTS 1024    /* the tenant `default` included */
 #define LIMIT_PRINCIPALS 10000
 #define LIMIT_PRINCIPAL_GRANTS 64
 #define LIMIT_POLICY_TERMS (32u << 20) /* bytes of all descriptions and grants */
-#define LIMIT_CLUSTER_ADMINS 128     /* principals with `admin` on the cluster */
-#define LIMIT_TOKENS 20000           /* bearer tokens */
-#define LIMIT_PRINCIPAL_TOKENS 64    /* ... of one principal */
+#define LIMIT_CLUSTER_ADMINS 128       /* principals with `admin` on the cluster */
+#define LIMIT_TOKENS 20000             /* bearer tokens */
+#define LIMIT_PRINCIPAL_TOKENS 64      /* ... of one principal */
 #define LIMIT_BARRED_SERIALS 1024
 
 /* Counts in the state. */
