@@ -182,6 +182,7 @@ def test_waiter_with_narrowed_rights_is_denied(node):
     assert call(node, "red/admin", "POST", f"{LOCK.format('app/a')}/release", release).json["released"]
     answer = answers.get(timeout=PATIENCE)
     assert answer.code == "denied" or answer.json.get("reason") == "denied", answer
+    assert answer.json.get("holder") is None, "it may not read the name any more"
     assert not call(node, "red/read", "GET", LOCK.format("app/a")).json["held"]
 
 

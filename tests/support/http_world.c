@@ -94,10 +94,7 @@ struct http_client *world_client(struct http_world *w, bool is_operator)
         struct http_client *c = &w->clients[i];
         if (c->world == NULL) {
             struct http_conn_options options = {
-                .owner = c,
-                .ready = on_ready,
-                .address = w->address,
-                .is_operator = is_operator};
+                .owner = c, .ready = on_ready, .address = w->address, .is_operator = is_operator};
             c->world = w;
             c->conn = http_conn_new(w->service, &options);
             return c;

@@ -151,7 +151,7 @@ static void refusal_result(const struct pending_request *a, const struct command
     } else if (a->outcome.reason == REASON_DETACHED) {
         /* This node was disconnected too long: the place in the queue is lost. */
         *out = (struct result){.type = COMMAND_ACQUIRE, .error = HF_UNAVAILABLE};
-    } else {
+    } else if (a->outcome.reason != REASON_DENIED) { /* which may not read the name either */
         const struct core *core = service_tier_core(a->service, a->tier);
         if (core != NULL) {
             describe_name(core, command, out);
