@@ -28,11 +28,14 @@ void model_audit(struct model *m, uint32_t tenant, const char *action, struct sl
         .count = count,
         .is_of_cluster = slice_equal(slice_of(action), slice_of("RECOVER")) ||
                          slice_equal(slice_of(action), slice_of("POLICY")) ||
+                         slice_equal(slice_of(action), slice_of("PEER_REFUSED")) ||
                          slice_equal(slice_of(action), slice_of("BOOTSTRAP")) ||
                          slice_equal(slice_of(action), slice_of("RESCUE")),
     };
     model_list_add(&share->audit, a);
-    if (share->audit.count > LIMIT_AUDIT) {
+    /* By number: the upgrade to version 6 takes records of other tenants out of the middle. */
+    while (((struct audit_record *)share->audit.at[0])->view.number + LIMIT_AUDIT <=
+           share->audit_next) {
         struct audit_record *oldest = share->audit.at[0];
         for (size_t i = 0; i < MODEL_AUDIT_TEXTS; i++) {
             owned_free(&oldest->texts[i]);

@@ -4,7 +4,7 @@
 
 #define COMMON_WEIGHTS                                                                    \
     [COMMAND_LEAD] = 2, [COMMAND_TICK] = 6, [COMMAND_ADVANCE] = 2, [COMMAND_UPGRADE] = 1, \
-    [COMMAND_NOTE] = 1, [COMMAND_FENCE_RESET] = 2, [COMMAND_POLICY_CHANGE] = 3
+    [COMMAND_NOTE] = 1, [COMMAND_FENCE_RESET] = 2, [COMMAND_POLICY_CHANGE] = 6
 
 const struct profile profiles[PROFILE_COUNT] = {
     [PROFILE_MIXED] =
