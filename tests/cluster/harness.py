@@ -263,8 +263,9 @@ class Node:
 
     def wait_ready(self):
         """The node says so itself: a leader serves, and it answers. Returns the leader's id."""
-        readable, _, _ = select.select([self.ready_fd], [], [], PATIENCE)
-        assert readable, f"node {self.id} is not ready after {PATIENCE} s:\n{self.log()}"
+        readable = select.poll()  # select() refuses descriptors above 1,023
+        readable.register(self.ready_fd, select.POLLIN)
+        assert readable.poll(PATIENCE * 1000), f"node {self.id} is not ready after {PATIENCE} s:\n{self.log()}"
         word = os.read(self.ready_fd, 64)
         self.close_ready()
         assert word, f"node {self.id} ended before it was ready:\n{self.log()}"

@@ -274,14 +274,17 @@ def test_the_memory_of_handshakes_is_bounded(make_node):
     node = make_node("tls", "--max-clients", "5000")
     hello = client_hello()
     kept = []
-    with Other(node, mib=HANDSHAKES * 64 / 1024):
-        for _ in range(3000):
-            kept.append(socket.create_connection(("127.0.0.1", node.client_port), PATIENCE))
-            kept[-1].sendall(hello)
-        assert node.request("GET", "/livez").status == 200
-        assert metric(node, "clients") <= HANDSHAKES + 10
-    for connection in kept:
-        connection.close()
+    try:
+        # Its own handshake may be the oldest one, if more than 1,024 others begin before it ends.
+        with Other(node, mib=HANDSHAKES * 64 / 1024, seconds=4.0, retries=True):
+            for _ in range(3000):
+                kept.append(socket.create_connection(("127.0.0.1", node.client_port), PATIENCE))
+                kept[-1].sendall(hello)
+            assert node.request("GET", "/livez").status == 200
+            assert metric(node, "clients") <= HANDSHAKES + 10
+    finally:
+        for connection in kept:
+            connection.close()
 
 
 HANDSHAKER = """
