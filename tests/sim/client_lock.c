@@ -97,7 +97,8 @@ void client_hold(struct sim_client *c, const struct sim_answer *a, bool waited)
 /* How long an acquire of which nothing is heard may still come, wait and hold. */
 uint64_t client_may_last_us(const struct sim_client *c)
 {
-    return (c->command.acquire.wait_ms + c->hold.ttl_ms + 25000) * 1000;
+    enum { LEADERLESS_MS = 60000 }; /* of one world, in all: it lengthens waits and leases (S1.3) */
+    return (c->command.acquire.wait_ms + c->hold.ttl_ms + LEADERLESS_MS) * 1000;
 }
 
 /* Gives up something that may be held: in a session it would be for as long as that lives. */
