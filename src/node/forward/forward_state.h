@@ -184,7 +184,8 @@ struct forward {
 
 /* forward.c */
 uint64_t forward_now_ms(const struct forward *f);
-/* What this node takes as leader. */
+
+/* forward_take.c: what this node takes as leader. */
 struct forward_taken {
     const struct command *command;
     enum tier tier;
@@ -194,7 +195,7 @@ struct forward_taken {
  * HF_BUSY: try later. HF_UNAVAILABLE: this node cannot take it. */
 enum hf_error forward_take(struct forward *f, const struct forward_taken *taken,
                            struct cookie *cookie, struct replica_time now);
-/* Whether commands and changes need somebody who is responsible: auth = on, and the state knows
+/* Whether commands and membership changes of clients need a principal: auth = on, and the state has
  * principals. */
 bool forward_needs_principals(const struct forward *f);
 /* HF_OK, or why this leader refuses it: HF_DENIED, HF_UNAUTHENTICATED (decision 29). `right`: the
