@@ -4,7 +4,7 @@
  * Events use the connection of the other node's requests, as answers with number 0: no event
  * overtakes its answer. When that connection breaks, the other node queries the state of its
  * waiting clients again (S7), and repeats its subscription. */
-#include "node/forward/event_codec.h"
+#include "events/event_codec.h"
 #include "node/forward/forward_state.h"
 #include "node/node_state.h"
 

@@ -1,6 +1,6 @@
 /* Arbitrary bytes as what another node sends: frames, and in them introductions, requests, results
  * and changes of members. What is understood must say the same when it is written again. */
-#include "node/forward/event_codec.h"
+#include "events/event_codec.h"
 #include "node/forward/forward_state.h"
 #include "node/peers/peer_protocol.h"
 

@@ -10,7 +10,7 @@
 #include "core/entry.h"
 #include "core/view.h"
 #include "every_command.h"
-#include "node/forward/event_codec.h"
+#include "events/event_codec.h"
 #include "node/forward/result_codec.h"
 #include "service/request/memory_page.h"
 #include "storage/log_format.h"

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 
 #include "base/tier.h"
-#include "node/forward/event_codec.h"
+#include "events/event_codec.h"
 #include "node/forward/result_codec.h"
 #include "node/peers/known_stores.h"
 #include "node/peers/peer_protocol.h"

@@ -6,17 +6,7 @@
 
 #include "base/memory.h"
 #include "core/event.h"
-
-/* "index-ordinal": every event up to this one has been seen. */
-struct event_id {
-    uint64_t index;
-    uint32_t ordinal;
-};
-
-static inline bool event_id_after(struct event_id a, struct event_id b)
-{
-    return a.index != b.index ? a.index > b.index : a.ordinal > b.ordinal;
-}
+#include "events/event_id.h"
 
 struct event_ring {
     const struct memory *memory;

@@ -1,6 +1,7 @@
-/* An event of the tier EFFICIENCY, which has no log (S10), for nodes with waiting clients. */
-#ifndef HOLDFAST_NODE_FORWARD_EVENT_CODEC_H
-#define HOLDFAST_NODE_FORWARD_EVENT_CODEC_H
+/* An event as bytes: in the event log, and from the leader to nodes with waiting clients (tier
+ * EFFICIENCY, S10). */
+#ifndef HOLDFAST_EVENTS_EVENT_CODEC_H
+#define HOLDFAST_EVENTS_EVENT_CODEC_H
 
 #include "base/buffer.h"
 #include "core/event.h"

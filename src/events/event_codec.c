@@ -1,5 +1,5 @@
 /* Encodes events by EVENT_FIELDS. */
-#include "node/forward/event_codec.h"
+#include "events/event_codec.h"
 
 size_t event_encode(const struct event *f, uint32_t version, uint8_t at[EVENT_BYTES_MAX])
 {
