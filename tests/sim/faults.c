@@ -127,6 +127,22 @@ static void stop_disk(struct happening *h)
 
 /* ---- lost disks ---- */
 
+/* A leader that stood still may not know its successor, and who votes now. */
+static bool has_later_term(uint64_t term)
+{
+    for (int i = 1; i <= MAX_NODES; i++) {
+        const struct sim_node *n = &world.nodes[i];
+        if (n->up) {
+            struct replica_status s;
+            replica_status(n->replica, node_time(n), &s);
+            if (s.term > term) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* One at a time, and only with a majority of voters besides it: more is the end of any cluster. */
 static bool may_lose(int node)
 {
@@ -137,7 +153,7 @@ static bool may_lose(int node)
     }
     struct replica_status s;
     replica_status(leader->replica, node_time(leader), &s);
-    if (s.members_change) { /* it may be undone, and fewer vote then */
+    if (s.members_change || has_later_term(s.term)) { /* a change may be undone: fewer vote then */
         return false;
     }
     uint32_t count = replica_members(leader->replica, members, MAX_NODES);
