@@ -179,7 +179,18 @@
       "32 MiB of grants; nothing was done")                                                        \
     X(QUOTA, "quota_exceeded", 429, 8, "the tenant has reached a quota; nothing was done")         \
     X(MISDIRECTED, "misdirected", 421, 9,                                                          \
-      "the name in Host is not one of this node (server-names); nothing was done")
+      "the name in Host is not one of this node (server-names); nothing was done")                 \
+    X(TOKEN_MISMATCH, "token_mismatch", 409, 9,                                                    \
+      "no holder of the name has this token (if_token); nothing was done; look at the lock again") \
+    X(INVALID_HOLD, "invalid_max_hold", 400, 3, "max_hold is out of range (100 ms to 31 days)")    \
+    X(INVALID_ALERT, "invalid_alert", 400, 3,                                                      \
+      "a long-held rule has a prefix of at most 512 bytes of UTF-8 without control characters "    \
+      "and "                                                                                       \
+      "a duration of 1 s to 31 days")                                                              \
+    X(ALERT_NOT_FOUND, "alert_not_found", 404, 5,                                                  \
+      "the tenant has no long-held rule of this prefix")                                           \
+    X(TOO_MANY_ALERTS, "limit_alerts", 429, 8,                                                     \
+      "a tenant has at most 256 long-held rules; remove one first")
 
 enum hf_error {
 #define X(symbol, code, http, grpc, text) HF_##symbol,

@@ -38,6 +38,10 @@
 #define LIMIT_BARRED_SERIALS 1024
 
 /* Counts in the state. */
+#define LIMIT_WALL_ROWS 1024          /* rows of (cluster time, wall clock) (S16.1) */
+#define LIMIT_ALERTS 256              /* long-held rules of a tenant (S16.2) */
+#define LIMIT_SINKS 16                /* positions of event sinks */
+#define LIMIT_SINK_NAME 64            /* bytes of the name of a sink */
 #define LIMIT_SESSION_ENTRIES 10000   /* names held or waited for by one session (S2.1) */
 #define LIMIT_SESSION_UNACKED 1024    /* replies kept for one session (S8.2) */
 #define LIMIT_SESSIONS 16000000       /* private ones included */
@@ -76,6 +80,9 @@
 #define LIMIT_COUNTER_TTL_MAX_MS 2678400000u /* 31 days; a counter is no lease (S13.5) */
 #define LIMIT_DELAY_MAX_MS 86400000u
 #define LIMIT_LINGER_MAX_MS 86400000u
+#define LIMIT_HELD_MIN_MS 1000u         /* of a long-held rule (S16.2) */
+#define LIMIT_HELD_MAX_MS 2678400000u   /* 31 days; of a long-held rule and of max_hold_ms */
+#define LIMIT_WALL_STEP_MS 100u         /* a larger step of the wall clock is a new row (S16.1) */
 #define LIMIT_DETACHED_MS 10000u        /* how long a detached waiter keeps its place (S7.3) */
 #define LIMIT_OPERATOR_KEPT_MS 3600000u /* how long operators' ids are kept (S8.3) */
 
@@ -139,6 +146,8 @@
 #define LIMIT_OPERATOR_KEPT_MS 20000u
 #undef LIMIT_TRANSACTS
 #define LIMIT_TRANSACTS 1024
+#undef LIMIT_WALL_ROWS
+#define LIMIT_WALL_ROWS 8
 #endif
 
 /* Only for tests/fuzz/fuzz_script.c: a few dozen commands reach every limit. */
@@ -187,6 +196,12 @@
 #define LIMIT_DEADLOCK_EDGES 6
 #undef LIMIT_DEADLOCK_VISITS
 #define LIMIT_DEADLOCK_VISITS 24
+#undef LIMIT_WALL_ROWS
+#define LIMIT_WALL_ROWS 3
+#undef LIMIT_ALERTS
+#define LIMIT_ALERTS 3
+#undef LIMIT_SINKS
+#define LIMIT_SINKS 3
 #undef LIMIT_TENANTS
 #define LIMIT_TENANTS 4
 #undef LIMIT_PRINCIPALS

@@ -10,6 +10,7 @@ void core_begin(struct core *c, uint64_t index, uint64_t time_ms, uint64_t wall_
     c->wall_ms = wall_ms;
     if (time_ms > c->now_ms) {
         c->now_ms = time_ms;
+        wall_row_begin(c);
     }
     c->steps = 0;
     sweep(c);
@@ -133,6 +134,18 @@ static void dispatch(struct core *c, const struct command *cmd, struct result *o
         return;
     case COMMAND_POLICY_CHANGE:
         apply_policy_change(c, cmd, out);
+        return;
+    case COMMAND_ALERT_SET:
+        apply_alert_set(c, cmd, out);
+        return;
+    case COMMAND_ALERT_REMOVE:
+        apply_alert_remove(c, cmd, out);
+        return;
+    case COMMAND_LONG_HELD:
+        apply_long_held(c, cmd, out);
+        return;
+    case COMMAND_SINK_POSITION:
+        apply_sink_position(c, cmd, out);
         return;
     case COMMAND_NONE:
     case COMMAND_COUNT:

@@ -69,31 +69,35 @@ struct ids {
 struct id ids_at(const struct ids *ids, uint32_t i);
 
 /* Symbol, name, first version of the state. */
-#define COMMAND_LIST(X)                                                                   \
-    X(LEAD, lead, 1) /* first entry of a leader; starts an epoch (S1.3, S3.1) */          \
-    X(TICK, tick, 1)                                                                      \
-    X(ADVANCE, advance, 1) /* S3.1 */                                                     \
-    X(UPGRADE, upgrade, 1)                                                                \
-    X(SESSION_OPEN, session_open, 1)                                                      \
-    X(KEEPALIVE, keepalive, 1) /* of many sessions (S4.5) */                              \
-    X(SESSION_CLOSE, session_close, 1)                                                    \
-    X(STREAM_UP, stream_up, 1)     /* S4.6 */                                             \
-    X(STREAM_DOWN, stream_down, 1) /* S4.6 */                                             \
-    X(ACQUIRE, acquire, 1)                                                                \
-    X(CANCEL, cancel, 1)       /* a waiter leaves its queue (S7.1, S7.2) */               \
-    X(DETACH, detach, 1)       /* a waiter without connection (S7.3) */                   \
-    X(NODE_GONE, node_gone, 1) /* detaches all waiters of that node (S7.3) */             \
-    X(RELEASE, release, 1)                                                                \
-    X(RENEW, renew, 1)                                                                    \
-    X(PROCLAIM, proclaim, 1) /* an election's leader changes its value */                 \
-    X(FORCE_UNLOCK, force_unlock, 1)                                                      \
-    X(REVOKE, revoke, 1)           /* requests a release by a deadline */                 \
-    X(FENCE_CHECK, fence_check, 1) /* S11 */                                              \
-    X(TRANSACT, transact, 2)       /* compares and changes keys, all or nothing (S13) */  \
-    X(NOTE, note, 2) /* operator action in the tier without a log, for the audit trail */ \
-    X(FENCE_RESET, fence_reset, 4)       /* sets the mark of a resource (S11) */          \
-    X(STREAM_THROUGH, stream_through, 4) /* STREAM_UP with the node */                    \
-    X(POLICY_CHANGE, policy_change, 6)   /* tenants, principals, tokens (core/policy.h, S14) */
+#define COMMAND_LIST(X)                                                                         \
+    X(LEAD, lead, 1) /* first entry of a leader; starts an epoch (S1.3, S3.1) */                \
+    X(TICK, tick, 1)                                                                            \
+    X(ADVANCE, advance, 1) /* S3.1 */                                                           \
+    X(UPGRADE, upgrade, 1)                                                                      \
+    X(SESSION_OPEN, session_open, 1)                                                            \
+    X(KEEPALIVE, keepalive, 1) /* of many sessions (S4.5) */                                    \
+    X(SESSION_CLOSE, session_close, 1)                                                          \
+    X(STREAM_UP, stream_up, 1)     /* S4.6 */                                                   \
+    X(STREAM_DOWN, stream_down, 1) /* S4.6 */                                                   \
+    X(ACQUIRE, acquire, 1)                                                                      \
+    X(CANCEL, cancel, 1)       /* a waiter leaves its queue (S7.1, S7.2) */                     \
+    X(DETACH, detach, 1)       /* a waiter without connection (S7.3) */                         \
+    X(NODE_GONE, node_gone, 1) /* detaches all waiters of that node (S7.3) */                   \
+    X(RELEASE, release, 1)                                                                      \
+    X(RENEW, renew, 1)                                                                          \
+    X(PROCLAIM, proclaim, 1) /* an election's leader changes its value */                       \
+    X(FORCE_UNLOCK, force_unlock, 1)                                                            \
+    X(REVOKE, revoke, 1)           /* requests a release by a deadline */                       \
+    X(FENCE_CHECK, fence_check, 1) /* S11 */                                                    \
+    X(TRANSACT, transact, 2)       /* compares and changes keys, all or nothing (S13) */        \
+    X(NOTE, note, 2) /* operator action in the tier without a log, for the audit trail */       \
+    X(FENCE_RESET, fence_reset, 4)       /* sets the mark of a resource (S11) */                \
+    X(STREAM_THROUGH, stream_through, 4) /* STREAM_UP with the node */                          \
+    X(POLICY_CHANGE, policy_change, 6)   /* tenants, principals, tokens (core/policy.h, S14) */ \
+    X(ALERT_SET, alert_set, 7)           /* a long-held rule (S16.2) */                         \
+    X(ALERT_REMOVE, alert_remove, 7)     /* ... */                                              \
+    X(LONG_HELD, long_held, 7)           /* of the leader: a grant is past its rule */          \
+    X(SINK_POSITION, sink_position, 7)   /* of the leader: events before it were delivered */
 
 /* Role, since, type, name, largest value or length. */
 #define COMMAND_FIELDS_lead(F) F(EDGE, 1, u32, node, UINT32_MAX)
@@ -126,7 +130,8 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, 1, u32, flags, ACQUIRE_FLAGS)           \
     F(BODY, 1, slice, metadata, LIMIT_METADATA)     \
     F(BODY, 1, slice, value, LIMIT_VALUE)           \
-    F(HINT, 5, slice, trace, LIMIT_TRACE)
+    F(HINT, 5, slice, trace, LIMIT_TRACE)           \
+    F(BODY, 7, u32, max_hold_ms, UINT32_MAX) /* 0: none (S16.3) */
 /* Fields of an acquire that its waiter and grant carry. */
 #define CARRIED_FIELDS(F)                                                  \
     F(CARRIED, 1, slice, metadata, LIMIT_METADATA)                         \
@@ -158,16 +163,19 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, 1, slice, client, LIMIT_CLIENT)  \
     F(BODY, 1, u64, token, LIMIT_NUMBER - 1) \
     F(BODY, 1, slice, value, LIMIT_VALUE)
+/* `if_token`, if not 0: only the holder with this token, else token_mismatch. */
 #define COMMAND_FIELDS_force_unlock(F)      \
     F(BODY, 1, slice, name, LIMIT_NAME)     \
     F(BODY, 1, slice, actor, LIMIT_ACTOR)   \
     F(BODY, 1, slice, reason, LIMIT_REASON) \
-    F(BODY, 1, u32, now, 1)
+    F(BODY, 1, u32, now, 1)                 \
+    F(BODY, 7, u64, if_token, LIMIT_NUMBER - 1)
 #define COMMAND_FIELDS_revoke(F)            \
     F(BODY, 1, slice, name, LIMIT_NAME)     \
     F(BODY, 1, slice, actor, LIMIT_ACTOR)   \
     F(BODY, 1, slice, reason, LIMIT_REASON) \
-    F(BODY, 1, u32, grace_ms, UINT32_MAX)
+    F(BODY, 1, u32, grace_ms, UINT32_MAX)   \
+    F(BODY, 7, u64, if_token, LIMIT_NUMBER - 1)
 #define COMMAND_FIELDS_fence_check(F)        \
     F(BODY, 1, slice, resource, LIMIT_NAME)  \
     F(BODY, 1, u32, slot, LIMIT_HOLDERS - 1) \
@@ -182,8 +190,18 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, 1, checks, checks, LIMIT_CHECKS) \
     F(BODY, 1, effects, effects, LIMIT_EFFECTS)
 
-/* Of a note, since version 6: `count` denied calls of the command's principal; refused nodes. */
-enum { NOTE_DENIED = 9, NOTE_PEER_REFUSED = 10 };
+/* Of a note, since version 6: `count` denied calls of the command's principal; refused nodes. Since
+ * version 7: changes of members, a transfer of leadership, a changed setting. */
+enum {
+    NOTE_DENIED = 9,
+    NOTE_PEER_REFUSED = 10,
+    NOTE_MEMBER_ADD = 11,
+    NOTE_MEMBER_PROMOTE,
+    NOTE_MEMBER_DEMOTE,
+    NOTE_MEMBER_REMOVE,
+    NOTE_TRANSFER,
+    NOTE_SETTING
+};
 
 /* `action`: audit_view.kind. */
 #define COMMAND_FIELDS_note(F)              \
@@ -211,6 +229,26 @@ enum { NOTE_DENIED = 9, NOTE_PEER_REFUSED = 10 };
     F(BODY, 1, u32, origin, UINT32_MAX)     \
     F(BODY, 1, u32, end_sessions, 1)        \
     F(BODY, 1, changes, changes, LIMIT_POLICY_CHANGES)
+
+/* Replaces the rule of this prefix; an empty prefix: every name of the tenant. */
+#define COMMAND_FIELDS_alert_set(F)       \
+    F(BODY, 1, slice, prefix, LIMIT_NAME) \
+    F(BODY, 1, u64, held_ms, UINT64_MAX)  \
+    F(BODY, 1, slice, actor, LIMIT_ACTOR) \
+    F(BODY, 1, slice, reason, LIMIT_REASON)
+#define COMMAND_FIELDS_alert_remove(F)    \
+    F(BODY, 1, slice, prefix, LIMIT_NAME) \
+    F(BODY, 1, slice, actor, LIMIT_ACTOR) \
+    F(BODY, 1, slice, reason, LIMIT_REASON)
+/* Does nothing when the grant is not held any more, not past its rule, or marked already. */
+#define COMMAND_FIELDS_long_held(F)     \
+    F(EDGE, 1, slice, name, LIMIT_NAME) \
+    F(EDGE, 1, u64, token, LIMIT_NUMBER - 1)
+/* The sink has all events up to (index, ordinal). It never goes back. */
+#define COMMAND_FIELDS_sink_position(F)      \
+    F(EDGE, 1, slice, name, LIMIT_SINK_NAME) \
+    F(EDGE, 1, u64, index, LIMIT_NUMBER - 1) \
+    F(EDGE, 1, u32, ordinal, UINT32_MAX)
 
 enum command_type {
     COMMAND_NONE,

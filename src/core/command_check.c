@@ -88,6 +88,10 @@ static enum hf_error check_acquire(const struct command *c)
     if (a->delay_ms > LIMIT_DELAY_MAX_MS) {
         return HF_INVALID_DELAY;
     }
+    if (a->max_hold_ms != 0 &&
+        (a->max_hold_ms < LIMIT_TTL_MIN_MS || a->max_hold_ms > LIMIT_HELD_MAX_MS)) {
+        return HF_INVALID_HOLD;
+    }
     bool is_key = (a->flags & ACQUIRE_KEY) != 0;
     error = has_carried(a) ? check_carried_of(a, is_key) : HF_OK;
     if (error != HF_OK) {
@@ -235,6 +239,50 @@ static enum hf_error check_policy_change(const struct command_policy_change *p)
     return policy_changes_check(&p->changes);
 }
 
+/* An empty prefix is of every name. */
+static enum hf_error check_alert(struct slice prefix, uint64_t held_ms, struct slice actor,
+                                 struct slice reason)
+{
+    if (!policy_prefix_is_valid(prefix) || held_ms < LIMIT_HELD_MIN_MS ||
+        held_ms > LIMIT_HELD_MAX_MS) {
+        return HF_INVALID_ALERT;
+    }
+    return plain_between(actor, 1, LIMIT_ACTOR) && plain_between(reason, 1, LIMIT_REASON)
+               ? HF_OK
+               : HF_INVALID_ACTOR;
+}
+
+static enum hf_error check_sink_position(const struct command_sink_position *p)
+{
+    if (!plain_between(p->name, 1, LIMIT_SINK_NAME)) {
+        return HF_INVALID_NAME;
+    }
+    return p->index < LIMIT_NUMBER ? HF_OK : HF_MALFORMED;
+}
+
+static enum hf_error check_long_held(const struct command_long_held *l)
+{
+    if (!text_is_name(l->name)) {
+        return HF_INVALID_NAME;
+    }
+    return l->token != 0 && l->token < LIMIT_NUMBER ? HF_OK : HF_INVALID_TOKEN;
+}
+
+static enum hf_error check_force_unlock(const struct command_force_unlock *f)
+{
+    return f->if_token < LIMIT_NUMBER ? check_operator(f->name, f->actor, f->reason)
+                                      : HF_INVALID_TOKEN;
+}
+
+static enum hf_error check_revoke(const struct command_revoke *r)
+{
+    if (r->grace_ms > LIMIT_DELAY_MAX_MS) {
+        return HF_INVALID_DELAY;
+    }
+    return r->if_token < LIMIT_NUMBER ? check_operator(r->name, r->actor, r->reason)
+                                      : HF_INVALID_TOKEN;
+}
+
 static enum hf_error check_body(const struct command *c)
 {
     switch (c->type) {
@@ -261,12 +309,19 @@ static enum hf_error check_body(const struct command *c)
     case COMMAND_PROCLAIM:
         return check_proclaim(&c->proclaim);
     case COMMAND_FORCE_UNLOCK:
-        return check_operator(c->force_unlock.name, c->force_unlock.actor, c->force_unlock.reason);
+        return check_force_unlock(&c->force_unlock);
     case COMMAND_REVOKE:
-        if (c->revoke.grace_ms > LIMIT_DELAY_MAX_MS) {
-            return HF_INVALID_DELAY;
-        }
-        return check_operator(c->revoke.name, c->revoke.actor, c->revoke.reason);
+        return check_revoke(&c->revoke);
+    case COMMAND_ALERT_SET:
+        return check_alert(c->alert_set.prefix, c->alert_set.held_ms, c->alert_set.actor,
+                           c->alert_set.reason);
+    case COMMAND_ALERT_REMOVE:
+        return check_alert(c->alert_remove.prefix, LIMIT_HELD_MIN_MS, c->alert_remove.actor,
+                           c->alert_remove.reason);
+    case COMMAND_LONG_HELD:
+        return check_long_held(&c->long_held);
+    case COMMAND_SINK_POSITION:
+        return check_sink_position(&c->sink_position);
     case COMMAND_FENCE_CHECK:
         return check_fence(&c->fence_check);
     case COMMAND_FENCE_RESET:

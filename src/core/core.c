@@ -266,6 +266,8 @@ struct core *core_new(const struct core_options *options)
     c->alive = memory_alloc(c->memory, LIMIT_KEEPALIVE_IDS);
     c->cycle = memory_alloc(c->memory, sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE);
     c->kept = memory_alloc(c->memory, KEPT_BYTES);
+    c->wall_rows = memory_alloc(c->memory, sizeof(struct wall_row) * LIMIT_WALL_ROWS);
+    c->sinks = memory_alloc(c->memory, sizeof(struct sink) * LIMIT_SINKS);
     return c;
 }
 
@@ -290,6 +292,8 @@ void core_free(struct core *c)
     memory_free(c->memory, c->alive, LIMIT_KEEPALIVE_IDS);
     memory_free(c->memory, c->cycle, sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE);
     memory_free(c->memory, c->kept, KEPT_BYTES);
+    memory_free(c->memory, c->wall_rows, sizeof(struct wall_row) * LIMIT_WALL_ROWS);
+    memory_free(c->memory, c->sinks, sizeof(struct sink) * LIMIT_SINKS);
     memory_free(c->memory, c, sizeof(*c));
 }
 
@@ -304,7 +308,7 @@ uint64_t core_now_ms(const struct core *c)
     return c->now_ms;
 }
 
-uint64_t core_wall_ms(const struct core *c)
+uint64_t core_last_wall_ms(const struct core *c)
 {
     return c->wall_ms;
 }
@@ -357,16 +361,20 @@ void core_stats(const struct core *c, struct core_stats *out)
         .sessions = table_count(&c->sessions),
         .fence_marks = table_count(&c->fences),
         .counters = table_count(&c->counters),
+        .long_held = c->long_held,
         .last_steps = c->last_steps,
         .worst_steps = c->worst_steps,
         .last_sweep_steps = c->last_sweep_steps,
     };
     uint64_t overhead = sizeof(*c) + LIMIT_KEEPALIVE_IDS + KEPT_BYTES +
-                        sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE + heap_bytes(&c->timers);
+                        sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE + heap_bytes(&c->timers) +
+                        sizeof(struct wall_row) * LIMIT_WALL_ROWS +
+                        sizeof(struct sink) * LIMIT_SINKS;
     TENANT_EACH(c, t)
     {
         out->fence_rejections += t->fence_rejections;
         out->audit_records += t->audit_count;
+        out->alerts += t->alert_count;
         overhead += tenant_overhead(t);
     }
     const struct table *tables[] = {&c->locks,  &c->sessions, &c->leases,

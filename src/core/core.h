@@ -54,7 +54,11 @@ void core_prefetch(const struct core *core, const struct command *commands, uint
 uint64_t core_next_due_ms(const struct core *core);
 
 uint64_t core_now_ms(const struct core *core);
-uint64_t core_wall_ms(const struct core *core);
+/* The wall clock of the last entry. */
+uint64_t core_last_wall_ms(const struct core *core);
+/* The wall clock when cluster time was `cluster_ms` (S16.1): by the row in force then. A time before
+ * the oldest row: by that one. Always the same for a time that is past. */
+uint64_t core_wall_ms(const struct core *core, uint64_t cluster_ms);
 uint64_t core_index(const struct core *core);
 uint32_t core_version(const struct core *core);
 /* C, and the C of the last `lead` (S3.1, S10.2). */
@@ -69,8 +73,10 @@ struct core_stats {
     uint64_t fence_marks;
     uint64_t fence_rejections;
     uint64_t audit_records;
-    uint64_t counters; /* S13.5 */
-    uint64_t bytes;    /* allocated from memory */
+    uint64_t counters;  /* S13.5 */
+    uint64_t long_held; /* marked grants (S16.2); counts names of a multi-lock */
+    uint64_t alerts;    /* long-held rules, of all tenants */
+    uint64_t bytes;     /* allocated from memory */
     uint64_t bytes_used;
     uint32_t last_steps;  /* S2.1 */
     uint32_t worst_steps; /* of all since core_new */

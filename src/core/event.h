@@ -31,7 +31,8 @@
     X(EPOCH, epoch) /* of a new leader; token is the epoch */                               \
     X(UPGRADED, upgraded)                                                                   \
     X(PUBLISHED, published) /* channel `name`, message `text`, sender `client` (S13.7) */   \
-    X(LINGERS, lingers)     /* its stream (`attachment`) broke; it ends at deadline_ms */
+    X(LINGERS, lingers)     /* its stream (`attachment`) broke; it ends at deadline_ms */   \
+    X(LONG_HELD, long_held) /* held longer than its rule allows; `text`: its prefix (S16.2) */
 
 enum event_type {
     EVENT_NONE,
@@ -51,10 +52,12 @@ FIELD_NUMBER_TYPE(event_type, enum event_type)
  * part, parts         number of this name in a multi-lock, of how many; else parts is 1
  * node                to which the waiter is attached
  * at_ms, wall_ms      cluster time; wall clock for display
- * text                an operator's reason; an election's value; a message, any bytes
+ * text                an operator's reason; an election's value; a message, any bytes; LONG_HELD: a prefix
  * ttl_ms              GRANTED: of the lock; its session may end earlier
  * wait_deadline_ms    GRANTED after a wait: when it would have ended
- * trace               of the acquire */
+ * trace               of the acquire
+ * since_ms            cluster time of the grant, in events about one
+ * waited_ms           GRANTED and WAIT_ENDED after a wait; 0: no wait, or unknown (before version 7) */
 #define EVENT_TEXT_MAX (LIMIT_VALUE > LIMIT_REASON ? LIMIT_VALUE : LIMIT_REASON)
 #define EVENT_FIELDS(F)                           \
     F(ALL, 1, event_type, type, EVENT_COUNT - 1)  \
@@ -83,7 +86,9 @@ FIELD_NUMBER_TYPE(event_type, enum event_type)
     F(ALL, 1, slice, text, EVENT_TEXT_MAX)        \
     F(ALL, 5, u32, ttl_ms, UINT32_MAX)            \
     F(NODE, 5, u64, wait_deadline_ms, UINT64_MAX) \
-    F(ALL, 5, slice, trace, LIMIT_TRACE)
+    F(ALL, 5, slice, trace, LIMIT_TRACE)          \
+    F(ALL, 7, u64, since_ms, UINT64_MAX)          \
+    F(ALL, 7, u64, waited_ms, UINT64_MAX)
 
 /* Slices are borrowed during the callback. Fields that do not apply are zero. */
 struct event {

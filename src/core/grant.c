@@ -74,17 +74,28 @@ ref grant_first_part(const struct core *c, ref grant)
 
 /* S4.2: the latest of grant, renewal and the session's sign of life, plus the TTL, never past the
  * session's end. */
-uint64_t grant_deadline(const struct core *c, const struct grant *g)
+static uint64_t lease_deadline(const struct core *c, const struct grant *g, const struct detail *d)
 {
     const struct session *s = session_at(c, g->session);
     uint64_t end = session_deadline(c, s);
-    const struct group *all = grant_group(c, g);
-    const struct detail *d = grant_detail(c, all == NULL ? g : grant_at(c, all->grants[0]));
     if (d == NULL || d->ttl_ms == 0) {
         return end;
     }
     uint64_t own = (d->life_ms > s->life_ms ? d->life_ms : s->life_ms) + d->ttl_ms;
     return own < end ? own : end;
+}
+
+uint64_t grant_hold_until(const struct core *c, const struct grant *g)
+{
+    const struct detail *d = g->detail == 0 ? NULL : grant_detail(c, grant_head(c, g));
+    return d == NULL ? 0 : d->hold_until_ms;
+}
+
+uint64_t grant_deadline(const struct core *c, const struct grant *g)
+{
+    const struct detail *d = g->detail == 0 ? NULL : grant_detail(c, grant_head(c, g));
+    uint64_t end = lease_deadline(c, g, d);
+    return d != NULL && d->hold_until_ms != 0 && d->hold_until_ms < end ? d->hold_until_ms : end;
 }
 
 uint64_t grant_due_ms(const struct core *c, const struct grant *g)
@@ -101,14 +112,14 @@ bool grant_is_dead(const struct core *c, const struct grant *g)
     return grant_due_ms(c, g) <= c->now_ms;
 }
 
-/* Only its own TTL or a revocation needs a timer; else it ends with its session. */
+/* Only its own TTL, a revocation or max_hold needs a timer; else it ends with its session. */
 void grant_reschedule(struct core *c, ref grant)
 {
     ref first = grant_first_part(c, grant);
     const struct grant *g = grant_at(c, first);
     if (g->detail != 0) {
         const struct detail *d = detail_at(c, g->detail);
-        if (d->ttl_ms != 0 || d->revoke_at_ms != 0) {
+        if (d->ttl_ms != 0 || d->revoke_at_ms != 0 || d->hold_until_ms != 0) {
             timer_lower(c, first, grant_due_ms(c, g));
         }
     }
@@ -125,6 +136,19 @@ ref grant_find_by_token(const struct core *c, uint64_t token)
         obj = d->token_next;
     }
     return 0;
+}
+
+ref grant_of_lock(const struct core *c, ref lock, uint64_t token)
+{
+    const struct lock *l = lock_at(c, lock);
+    if (l->holders == 0) {
+        return 0;
+    }
+    if (l->mode == MODE_SHARED || l->mode == MODE_SEMAPHORE) {
+        ref obj = grant_find_by_token(c, token);
+        return obj != 0 && grant_at(c, obj)->lock == lock ? obj : 0;
+    }
+    return grant_at(c, l->holders)->token == token ? l->holders : 0;
 }
 
 static uint16_t slot_take(struct core *c, struct lock_extra *x)
@@ -234,9 +258,11 @@ static void make_side_objects(struct core *c, ref first, const struct grant_term
     if (several || l->mode == MODE_SHARED || l->mode == MODE_SEMAPHORE) {
         index_by_token(c, first);
     }
-    if (own_ttl || !carried_is_empty(&terms->carried) || terms->request != 0) {
+    if (own_ttl || !carried_is_empty(&terms->carried) || terms->request != 0 ||
+        terms->max_hold_ms != 0) {
         struct detail *d = grant_detail_make(c, first);
         d->ttl_ms = own_ttl ? terms->ttl_ms : 0;
+        d->hold_until_ms = terms->max_hold_ms != 0 ? g->since_ms + terms->max_hold_ms : 0;
         d->carried = carried_new(c, &terms->carried);
     }
     if (g->flags & GRANT_HAS_LEASE) {
@@ -266,10 +292,14 @@ static void announce_leader(struct core *c, const struct grant *g, uint64_t toke
     event_emit(c, &e);
 }
 
-static uint32_t grant_ttl(const struct core *c, const struct grant *g)
+uint32_t grant_ttl(const struct core *c, const struct grant *g)
 {
     const struct detail *d = grant_detail(c, grant_head(c, g));
-    return d != NULL && d->ttl_ms != 0 ? d->ttl_ms : session_at(c, g->session)->ttl_ms;
+    uint32_t ttl_ms = d != NULL && d->ttl_ms != 0 ? d->ttl_ms : session_at(c, g->session)->ttl_ms;
+    if (d != NULL && d->hold_until_ms != 0 && d->hold_until_ms < c->now_ms + ttl_ms) {
+        ttl_ms = d->hold_until_ms > c->now_ms ? (uint32_t)(d->hold_until_ms - c->now_ms) : 0;
+    }
+    return ttl_ms;
 }
 
 static void announce_grant(struct core *c, const ref *parts, uint32_t count,
@@ -288,6 +318,7 @@ static void announce_grant(struct core *c, const ref *parts, uint32_t count,
             e.wait_deadline_ms = waited->wait_deadline_ms;
             e.node = waited->node;
             e.attachment = waited->attachment;
+            e.waited_ms = waited->since_ms == 0 ? 0 : c->now_ms - waited->since_ms;
         }
         event_emit(c, &e);
         if (lock_at(c, g->lock)->mode == MODE_ELECTION) {
@@ -410,6 +441,10 @@ static void grant_remove(struct core *c, ref obj, bool is_first, uint64_t delay_
         }
     }
     uint32_t delay_ms = g->delay_ms;
+    if (g->flags & GRANT_IS_LONG_HELD) {
+        hf_assert(c->long_held > 0);
+        c->long_held--;
+    }
     pool_free(&c->pool, obj, grant_size(g));
     core_step(c, 1);
     if (delay_from_ms != NO_DELAY && delay_from_ms + delay_ms > c->now_ms) {
@@ -477,7 +512,10 @@ void grant_end_dead(struct core *c, ref grant)
         return;
     }
     bool with_session = !s->is_private && deadline == session_deadline(c, s);
+    bool by_max_hold = deadline < lease_deadline(c, g, grant_detail(c, grant_head(c, g)));
+    enum ended how = by_max_hold    ? ENDED_MAX_HOLD
+                     : with_session ? ENDED_SESSION_EXPIRED
+                                    : ENDED_EXPIRED;
     struct slice none = slice_make(NULL, 0);
-    grant_end(c, grant, with_session ? ENDED_SESSION_EXPIRED : ENDED_EXPIRED, deadline, none, none,
-              false);
+    grant_end(c, grant, how, deadline, none, none, false);
 }

@@ -55,7 +55,13 @@
  *   I36  S14.3       The names, sessions, waiters and bytes of each tenant are counted correctly.
  *   I37  S14.1       The rows of the policy are found, in order and counted; no number is above the last
  *                    one given, also not that of a session's principal. Before version 6 there is
- *                    neither a policy nor a principal. */
+ *                    neither a policy nor a principal.
+ *   I38  S16.1       The rows of the wall clock rise in cluster time, are not in the future, and are at
+ *                    most 1,024.
+ *   I39  S16.2       Long-held rules are sorted by prefix, at most 256 a tenant; marked grants are
+ *                    counted.
+ *   I40              At most 16 sinks have a position. Before version 7 there are no rows, rules, marks,
+ *                    sinks and times of max_hold. */
 #include "core/invariants.h"
 
 const char broken_ring[] = "I2: a ring is not closed, or longer than its limit";
@@ -123,6 +129,47 @@ static const char *check_policy(struct census *n)
     return policy_check_invariants(c->policy);
 }
 
+static const char *check_rules(const struct core *c, const struct tenant *t)
+{
+    for (uint32_t i = 0; i < t->alert_count; i++) {
+        if (i > 0 &&
+            slice_compare(alert_prefix(t->alerts[i - 1]), alert_prefix(t->alerts[i])) >= 0) {
+            return "I39: long-held rules are not in the order of their prefixes";
+        }
+    }
+    if (t->alert_count > LIMIT_ALERTS) {
+        return "I39: a tenant has too many long-held rules";
+    }
+    return c->version < 7 && t->alert_count > 0 ? "I40: the state has rules of a later version"
+                                                : NULL;
+}
+
+static const char *check_version_7(struct census *n)
+{
+    const struct core *c = n->c;
+    if (c->wall_row_count > LIMIT_WALL_ROWS || c->sink_count > LIMIT_SINKS) {
+        return "I38: there are too many rows of the wall clock, or too many sinks";
+    }
+    for (uint32_t i = 0; i < c->wall_row_count; i++) {
+        if (c->wall_rows[i].cluster_ms > c->now_ms ||
+            (i > 0 && c->wall_rows[i - 1].cluster_ms >= c->wall_rows[i].cluster_ms)) {
+            return "I38: the rows of the wall clock are out of order";
+        }
+    }
+    if (n->long_held != c->long_held) {
+        return "I39: the marked grants are counted wrongly";
+    }
+    if (c->version < 7 && c->wall_row_count + c->sink_count + c->long_held > 0) {
+        return "I40: the state has objects of a later version";
+    }
+    const char *broken = NULL;
+    TENANT_EACH(c, t)
+    {
+        broken = broken != NULL ? broken : check_rules(c, t);
+    }
+    return broken;
+}
+
 static const char *check_numbers(const struct core *c)
 {
     const struct tenant *own = &c->own;
@@ -151,7 +198,7 @@ static const char *check_later_part(const struct core *c, const struct grant *g,
 {
     struct carried carried = carried_slices(c, &d->carried);
     if (d->ttl_ms != 0 || d->request != 0 || !carried_is_empty(&carried) || d->timer != 0 ||
-        d->revoke_at_ms != 0 || d->by_token) {
+        d->revoke_at_ms != 0 || d->hold_until_ms != 0 || d->by_token) {
         return "I19: a later part of a multi-lock has what only the first may have";
     }
     if (g->token != first->token || g->session != first->session ||
@@ -223,7 +270,7 @@ static const char *check_first_part(struct census *n, ref obj, const struct gran
         return NULL;
     }
     n->by_token += by_token;
-    bool has_timer = d->ttl_ms != 0 || d->revoke_at_ms != 0;
+    bool has_timer = d->ttl_ms != 0 || d->revoke_at_ms != 0 || d->hold_until_ms != 0;
     bool by_itself =
         grant_due_ms(c, g) < session_deadline(c, s); /* else the session's timer ends it */
     bool in_time = !has_timer || timer_is_right(n, obj, grant_due_ms(c, g), false) || !by_itself;
@@ -252,7 +299,11 @@ static const char *check_grant(struct census *n, ref obj, ref session)
     if (g->token == 0 || g->token > token_highest(c)) {
         return "I7: a token is above the counter";
     }
+    n->long_held += (g->flags & GRANT_IS_LONG_HELD) != 0;
     const struct detail *own = grant_detail(c, g);
+    if (own != NULL && own->hold_until_ms != 0 && c->version < 7) {
+        return "I40: a grant has a time of a later version";
+    }
     bool is_key = (g->flags & GRANT_IS_KEY) != 0;
     if ((is_key && (!s->is_private || lock_at(c, g->lock)->mode != MODE_EXCLUSIVE ||
                     grant_parts(c, g) > 1)) ||
@@ -479,8 +530,8 @@ const char *check_all(const struct core *c, bool trusts_tables)
     keyed_init(&n.tokens, c->memory);
     keyed_init(&n.attachments, c->memory);
     const char *(*const checks[])(struct census *) = {
-        check_locks,  check_sessions, check_all_node_waiters,
-        check_memory, check_policy,   check_sums};
+        check_locks,     check_sessions, check_all_node_waiters, check_memory, check_policy,
+        check_version_7, check_sums};
     const char *broken = check_numbers(c);
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && broken == NULL; i++) {
         broken = checks[i](&n);

@@ -21,9 +21,10 @@ struct census {
     uint64_t queued; /* places, from their locks */
     uint64_t leases;
     uint64_t by_token;
-    uint64_t requests; /* by id, not done */
-    uint64_t delayed;  /* locks */
-    uint64_t woken;    /* locks */
+    uint64_t requests;  /* by id, not done */
+    uint64_t delayed;   /* locks */
+    uint64_t woken;     /* locks */
+    uint64_t long_held; /* marked grants */
     uint64_t timers;
     uint64_t first_timer_ms;
     struct keyed_list tokens;

@@ -100,7 +100,8 @@ enum {
     GRANT_HAS_LEASE = 1, /* of a real session: lease id in the tail */
     GRANT_IS_KEY = 2,    /* has a value, by ACQUIRE_KEY or a transaction (S13); private session */
     GRANT_IS_HASH = 4,
-    GRANT_KEY_FLAGS = GRANT_IS_KEY | GRANT_IS_HASH
+    GRANT_KEY_FLAGS = GRANT_IS_KEY | GRANT_IS_HASH,
+    GRANT_IS_LONG_HELD = 8 /* was reported (S16.2) */
 };
 
 struct grant {
@@ -134,8 +135,9 @@ struct detail {
     uint64_t life_ms;      /* of the grant or its last renewal */
     uint64_t revoke_at_ms; /* 0: none. Multi-lock: only in the first part */
     uint64_t revoke_record;
-    uint32_t changes; /* how often the value was set again */
-    uint8_t by_token; /* in core->tokens */
+    uint64_t hold_until_ms; /* 0: no max_hold. Multi-lock: only in the first part */
+    uint32_t changes;       /* how often the value was set again */
+    uint8_t by_token;       /* in core->tokens */
 };
 
 /* A multi-lock's grants, in canonical order; the first carries TTL and request. */
@@ -164,7 +166,9 @@ struct waiter {
     uint32_t limit;
     uint32_t permits;
     uint32_t node;
+    uint32_t max_hold_ms;
     struct id lease;
+    uint64_t since_ms; /* when it was queued; 0: before version 7 */
     uint64_t ticket;
     uint64_t attachment;
     uint64_t wait_deadline_ms;  /* UINT64_MAX: none */
@@ -237,6 +241,26 @@ struct request {
     char text[]; /* scope, then id */
 };
 
+/* From `cluster_ms` on, the wall clock is ahead of cluster time by wall_ms - cluster_ms (S16.1). */
+struct wall_row {
+    uint64_t cluster_ms;
+    uint64_t wall_ms;
+};
+
+/* Of a tenant, by prefix (S16.2). */
+struct alert_rule {
+    uint64_t held_ms;
+    uint32_t prefix_len;
+    uint8_t prefix[];
+};
+
+struct sink {
+    uint64_t index;
+    uint32_t ordinal;
+    uint32_t name_len;
+    uint8_t name[LIMIT_SINK_NAME];
+};
+
 struct ended_grant {
     uint32_t tenant;
     uint8_t how;
@@ -296,6 +320,14 @@ enum audit_action {
     AUDIT_RESCUE,
     AUDIT_DENIED,       /* calls of a principal, by `note` */
     AUDIT_PEER_REFUSED, /* by a node, by `note` */
+    AUDIT_MEMBER_ADD,   /* these since version 7; up to SETTING by `note` */
+    AUDIT_MEMBER_PROMOTE,
+    AUDIT_MEMBER_DEMOTE,
+    AUDIT_MEMBER_REMOVE,
+    AUDIT_TRANSFER,
+    AUDIT_SETTING,
+    AUDIT_ALERT_SET,
+    AUDIT_ALERT_REMOVE,
     AUDIT_COUNT
 };
 

@@ -7,14 +7,20 @@
 #define HOLDERS_AT_ONCE 5000
 
 _Static_assert((int)AUDIT_DENIED == (int)NOTE_DENIED &&
-                   (int)AUDIT_PEER_REFUSED == (int)NOTE_PEER_REFUSED,
+                   (int)AUDIT_PEER_REFUSED == (int)NOTE_PEER_REFUSED &&
+                   (int)AUDIT_MEMBER_ADD == (int)NOTE_MEMBER_ADD &&
+                   (int)AUDIT_MEMBER_REMOVE == (int)NOTE_MEMBER_REMOVE &&
+                   (int)AUDIT_TRANSFER == (int)NOTE_TRANSFER &&
+                   (int)AUDIT_SETTING == (int)NOTE_SETTING,
                "the numbers are part of logs and snapshots");
 
 const char *audit_action_name(enum audit_action action)
 {
     static const char *const names[AUDIT_COUNT] = {
-        "FORCE_UNLOCK", "FORCE_UNLOCK_NOW", "REVOKE", "REVOKE_TAKEN", "RECOVER",     "FENCE_RESET",
-        "POLICY",       "BOOTSTRAP",        "RESCUE", "DENIED",       "PEER_REFUSED"};
+        "FORCE_UNLOCK", "FORCE_UNLOCK_NOW", "REVOKE",         "REVOKE_TAKEN",  "RECOVER",
+        "FENCE_RESET",  "POLICY",           "BOOTSTRAP",      "RESCUE",        "DENIED",
+        "PEER_REFUSED", "MEMBER_ADD",       "MEMBER_PROMOTE", "MEMBER_DEMOTE", "MEMBER_REMOVE",
+        "TRANSFER",     "SETTING",          "ALERT_SET",      "ALERT_REMOVE"};
     hf_assert((unsigned)action < AUDIT_COUNT);
     return names[action];
 }
@@ -114,10 +120,16 @@ void audit_append(struct core *c, struct tenant *t, ref obj)
     t->audit_count++;
 }
 
-static uint32_t gather_holders(struct core *c, ref lock, ref *out, bool *more)
+/* With a token only that holder. */
+static uint32_t gather_holders(struct core *c, ref lock, uint64_t token, ref *out, bool *more)
 {
     uint32_t count = 0;
     hf_assert(lock_at(c, lock)->holders != 0);
+    if (token != 0) {
+        out[0] = grant_of_lock(c, lock, token);
+        hf_assert(out[0] != 0);
+        return 1;
+    }
     RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
     {
         if (count == HOLDERS_AT_ONCE) {
@@ -153,6 +165,12 @@ static bool lift_delay(struct core *c, const struct command *cmd)
     return true;
 }
 
+/* `if_token` names no holder: the lock has changed since the operator looked at it. */
+static bool has_other_holder(const struct core *c, ref lock, uint64_t if_token)
+{
+    return if_token != 0 && (lock == 0 || grant_of_lock(c, lock, if_token) == 0);
+}
+
 struct slice audit_trace(const struct core *c, ref lock, uint8_t bytes[LIMIT_TRACE])
 {
     if (lock == 0) {
@@ -170,6 +188,10 @@ static void force_unlock_new(struct core *c, const struct command *cmd, ref sess
     uint8_t principal[PRINCIPAL_TEXT];
     struct slice actor = audit_actor(c, cmd, f->actor, principal);
     ref lock = held_lock(c, cmd->tenant, f->name);
+    if (has_other_holder(c, lock, f->if_token)) {
+        out->error = HF_TOKEN_MISMATCH;
+        return;
+    }
     bool lifted = lift_delay(c, cmd);
     if (lock == 0 && !lifted) {
         out->error = HF_NOT_HELD;
@@ -179,7 +201,7 @@ static void force_unlock_new(struct core *c, const struct command *cmd, ref sess
     ref holders[HOLDERS_AT_ONCE];
     uint8_t bytes[LIMIT_TRACE];
     struct slice trace = audit_trace(c, lock, bytes);
-    out->count = lock == 0 ? 0 : gather_holders(c, lock, holders, &out->more);
+    out->count = lock == 0 ? 0 : gather_holders(c, lock, f->if_token, holders, &out->more);
     for (uint32_t i = 0; i < out->count; i++) {
         grant_end(c, holders[i], ENDED_FORCED, c->now_ms, actor, f->reason, f->now);
     }
@@ -210,15 +232,27 @@ static bool revoke_request(struct core *c, const struct command_revoke *r, ref g
     struct event e = {.type = EVENT_REVOKE_REQUESTED};
     event_about_grant(c, grant_at(c, grant), &e);
     e.trace = grant_trace(c, grant_at(c, grant));
-    e.parts = grant_parts(c, grant_at(c, grant));
-    while (grant_part(c, grant, e.part - 1) != grant) {
-        e.part++;
-    }
+    event_set_part(c, grant, &e);
     e.deadline_ms = at_ms;
     e.actor = r->actor;
     e.text = r->reason;
     event_emit(c, &e);
     return true;
+}
+
+static void revoke_all(struct core *c, const struct command_revoke *r, ref lock, uint64_t at_ms,
+                       uint64_t record, struct result *out)
+{
+    hf_assert(lock_at(c, lock)->holders != 0);
+    RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
+    {
+        if (out->count == HOLDERS_AT_ONCE) {
+            out->more = true;
+            break;
+        }
+        core_step(c, 1);
+        out->count += revoke_request(c, r, obj, at_ms, record);
+    }
 }
 
 static void revoke_new(struct core *c, const struct command *cmd, ref session, struct result *out)
@@ -228,6 +262,10 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
     struct command_revoke r = cmd->revoke;
     r.actor = audit_actor(c, cmd, r.actor, principal);
     ref lock = held_lock(c, cmd->tenant, r.name);
+    if (has_other_holder(c, lock, r.if_token)) {
+        out->error = HF_TOKEN_MISMATCH;
+        return;
+    }
     if (lock == 0) {
         out->error = HF_NOT_HELD;
         return;
@@ -237,18 +275,12 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
     uint64_t at_ms = c->now_ms + r.grace_ms;
     uint64_t record = audit_add(
         c, &(struct audit_entry){AUDIT_REVOKE, cmd->tenant, 0, {r.name, r.actor, r.reason, trace}});
-    uint32_t looked_at = 0;
-    RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
-    {
-        if (out->count == HOLDERS_AT_ONCE) {
-            out->more = true;
-            break;
-        }
+    if (r.if_token != 0) {
         core_step(c, 1);
-        looked_at++;
-        out->count += revoke_request(c, &r, obj, at_ms, record);
+        out->count += revoke_request(c, &r, grant_of_lock(c, lock, r.if_token), at_ms, record);
+    } else {
+        revoke_all(c, &r, lock, at_ms, record, out);
     }
-    hf_assert(looked_at > 0);
     audit_newest(c, cmd->tenant)->count = out->count;
     if (r.grace_ms == 0) {
         /* Due now: the following commands treat them as dead (S1.7). */
@@ -362,13 +394,15 @@ void apply_note(struct core *c, const struct command *cmd, struct result *out)
         return;
     }
     bool is_refusal = n->action == AUDIT_PEER_REFUSED && c->version >= TENANT_VERSION;
-    if (n->action >= AUDIT_RECOVER && !is_refusal) {
+    bool is_of_cluster = is_refusal || (n->action >= AUDIT_MEMBER_ADD &&
+                                        n->action <= AUDIT_SETTING && c->version >= 7);
+    if (n->action >= AUDIT_RECOVER && !is_of_cluster) {
         out->error = HF_MALFORMED;
         return;
     }
     audit_add(
         c, &(struct audit_entry){
                (enum audit_action)n->action, cmd->tenant, n->count, {n->name, actor, n->reason}});
-    audit_newest(c, cmd->tenant)->is_note = c->version >= 3 && !is_refusal;
+    audit_newest(c, cmd->tenant)->is_note = c->version >= 3 && !is_of_cluster;
     out->count = n->count;
 }

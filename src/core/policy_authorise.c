@@ -136,6 +136,10 @@ static bool may(const struct authorisation *c)
         return has(c, RIGHT_OPERATE, cmd->fence_reset.resource);
     case COMMAND_NOTE: /* of denied calls: by the node, about its own caller */
         return cmd->note.action == NOTE_DENIED || has(c, RIGHT_OPERATE, cmd->note.name);
+    case COMMAND_ALERT_SET:
+    case COMMAND_ALERT_REMOVE:
+        return policy_allows_tenant(c->policy, cmd->principal, cmd->tenant, RIGHT_OPERATE) ||
+               denied(c, RIGHT_OPERATE, slice_make(NULL, 0), false);
     case COMMAND_TRANSACT:
         return may_transact(c, &cmd->transact);
     case COMMAND_POLICY_CHANGE:
@@ -156,6 +160,8 @@ static bool may(const struct authorisation *c)
     case COMMAND_ADVANCE:
     case COMMAND_UPGRADE:
     case COMMAND_NODE_GONE:
+    case COMMAND_LONG_HELD:
+    case COMMAND_SINK_POSITION:
         return denied(c, RIGHT_ADMIN, slice_make(NULL, 0), true);
     case COMMAND_NONE:
     case COMMAND_COUNT:

@@ -55,7 +55,8 @@ static bool is_in_use(void *ctx, uint32_t tenant)
 {
     struct tenant_usage usage;
     core_tenant_usage(ctx, tenant, &usage);
-    return usage.names > 0 || usage.sessions > 0 || usage.waiters > 0;
+    return usage.names > 0 || usage.sessions > 0 || usage.waiters > 0 ||
+           tenant_look(ctx, tenant)->alert_count > 0;
 }
 
 void apply_policy_change(struct core *c, const struct command *cmd, struct result *out)

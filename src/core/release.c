@@ -72,6 +72,7 @@ static enum reason reason_after(enum ended how)
     case ENDED_EXPIRED:
     case ENDED_SESSION_EXPIRED:
     case ENDED_RECOVERED:
+    case ENDED_MAX_HOLD:
         return REASON_EXPIRED;
     case ENDED_FORCED:
     case ENDED_REVOKED:

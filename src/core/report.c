@@ -78,8 +78,18 @@ void event_about_grant(const struct core *c, const struct grant *g, struct event
     out->lease = grant_lease(c, g);
     out->client = session_client(s);
     out->owner = grant_owner(g);
+    out->since_ms = g->since_ms;
     out->part = 1;
     out->parts = 1;
+}
+
+void event_set_part(const struct core *c, ref grant, struct event *out)
+{
+    out->part = 1;
+    out->parts = grant_parts(c, grant_at(c, grant));
+    while (grant_part(c, grant, out->part - 1) != grant) {
+        out->part++;
+    }
 }
 
 void event_about_waiter(const struct core *c, const struct waiter *w, struct event *out)
@@ -115,6 +125,7 @@ void holder_view_fill(const struct core *c, const struct grant *g, struct holder
         .since_ms = g->since_ms,
         .deadline_ms = grant_deadline(c, g),
         .trace = grant_trace(c, g),
+        .since_wall_ms = core_wall_ms(c, g->since_ms),
     };
 }
 
@@ -123,13 +134,12 @@ void result_from_grant(const struct core *c, ref grant, struct result *out)
     ref first = grant_first_part(c, grant);
     const struct grant *g = grant_at(c, first);
     hf_assert(g->kind == KIND_GRANT && g->depth >= 1);
-    const struct session *s = session_at(c, g->session);
-    const struct detail *d = grant_detail(c, g);
     out->mode = (enum mode)lock_at(c, g->lock)->mode;
     out->token = g->token;
     out->lease = grant_lease(c, g);
     out->deadline_ms = grant_deadline(c, g);
-    out->ttl_ms = d != NULL && d->ttl_ms != 0 ? d->ttl_ms : s->ttl_ms;
+    out->ttl_ms = grant_ttl(c, g);
+    out->hold_until_ms = grant_hold_until(c, g);
     out->slot = g->slot;
     out->depth = g->depth;
 }

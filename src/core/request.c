@@ -85,6 +85,10 @@ static struct slice scope_of(const struct command *cmd)
         return cmd->revoke.actor;
     case COMMAND_FENCE_RESET:
         return cmd->fence_reset.actor;
+    case COMMAND_ALERT_SET:
+        return cmd->alert_set.actor;
+    case COMMAND_ALERT_REMOVE:
+        return cmd->alert_remove.actor;
     default:
         return slice_make(NULL, 0);
     }
@@ -105,7 +109,8 @@ static bool has_prefix(struct slice id, const char *prefix, size_t len)
 
 enum done_kind request_kind(enum command_type type, struct slice id)
 {
-    if (type == COMMAND_FORCE_UNLOCK || type == COMMAND_REVOKE || type == COMMAND_FENCE_RESET) {
+    if (type == COMMAND_FORCE_UNLOCK || type == COMMAND_REVOKE || type == COMMAND_FENCE_RESET ||
+        type == COMMAND_ALERT_SET || type == COMMAND_ALERT_REMOVE) {
         return DONE_OF_OPERATORS;
     }
     bool is_drawn = has_prefix(id, REQUEST_ID_NODE, sizeof(REQUEST_ID_NODE) - 1) ||

@@ -53,7 +53,8 @@ enum reason {
     X(SESSION_EXPIRED, "session_expired")                            \
     X(FORCED, "forced")                                              \
     X(REVOKED, "revoked")                                            \
-    X(RECOVERED, "recovered") /* after a lost majority (S3.3) */
+    X(RECOVERED, "recovered") /* after a lost majority (S3.3) */     \
+    X(MAX_HOLD, "max_hold")   /* held as long as it may be (S16.3) */
 
 enum ended {
 #define X(symbol, word) ENDED_##symbol,
@@ -76,7 +77,8 @@ FIELD_NUMBER_TYPE(ended, enum ended)
     F(ALL, 1, u32, permits, UINT32_MAX)        \
     F(ALL, 1, u64, since_ms, UINT64_MAX)       \
     F(ALL, 1, u64, deadline_ms, UINT64_MAX)    \
-    F(ALL, 5, slice, trace, LIMIT_TRACE)
+    F(ALL, 5, slice, trace, LIMIT_TRACE)       \
+    F(ALL, 7, u64, since_wall_ms, UINT64_MAX) /* 0: unknown */
 
 struct holder_view {
     HOLDER_FIELDS(FIELD_MEMBER)
@@ -120,7 +122,7 @@ struct cycle_step {
  *                         fence_reset: the earlier mark
  * lease                   the grant's; a replayed acquire gets the original one
  * deadline_ms             of grant, session or revocation, in cluster time
- * ttl_ms                  in force
+ * ttl_ms                  in force, not beyond hold_until_ms
  * attachment              QUEUED: the number to cancel with; stream_up: the stream's
  * wait_deadline_ms        QUEUED; UINT64_MAX: none
  * delayed_until_ms        REASON_DELAYED, also while a delay runs
@@ -133,7 +135,8 @@ struct cycle_step {
  * more                    force-unlock: call again for the rest (S2.1)
  * holder                  the first of `holders`, if has_holder
  * reserved_for            client whose multi-lock reserves the free name (S6.2)
- * name                    of several, the one that caused the refusal; transact: the key */
+ * name                    of several, the one that caused the refusal; transact: the key
+ * hold_until_ms           of a grant with max_hold, in cluster time; 0: none */
 #define RESULT_FIELDS(F)                                \
     F(ANSWER, 1, command_type, type, COMMAND_COUNT - 1) \
     F(ANSWER, 1, error, error, HF_ERROR_COUNT - 1)      \
@@ -162,7 +165,8 @@ struct cycle_step {
     F(ANSWER, 1, u32, holders, UINT32_MAX)              \
     F(ANSWER, 1, holder, holder, 0)                     \
     F(ANSWER, 1, slice, reserved_for, LIMIT_CLIENT)     \
-    F(ANSWER, 1, slice, name, LIMIT_NAME)
+    F(ANSWER, 1, slice, name, LIMIT_NAME)               \
+    F(ANSWER, 7, u64, hold_until_ms, UINT64_MAX)
 
 /* Slices are borrowed until the next command or sweep. */
 struct result {

@@ -3,6 +3,8 @@
 
 #include "base/text.h"
 #include "core/invariants.h"
+#include "core/policy.h"
+#include "core/view.h"
 
 /* Limit of memory that the untrusted first record reserves: 2^21 slots, 16 MiB. */
 #define RESERVE_MAGNITUDE 21
@@ -289,6 +291,72 @@ static const char *build_policy(struct builder *b, struct reader *r)
     return policy_record_read(b->c->policy, b->counts[RECORD_POLICY] == 1, r);
 }
 
+static const char *build_wall_row(struct builder *b, struct reader *r)
+{
+    struct core *c = b->c;
+    struct wall_row row;
+    row.cluster_ms = read_u64(r);
+    row.wall_ms = read_u64(r);
+    if (!reader_done(r)) {
+        return undecodable;
+    }
+    if (b->counts[RECORD_WALL_ROW] > LIMIT_WALL_ROWS) {
+        return "there are more than 1,024";
+    }
+    if (!is_past(b, row.cluster_ms) || row.wall_ms >= LIMIT_NUMBER ||
+        (c->wall_row_count > 0 &&
+         c->wall_rows[c->wall_row_count - 1].cluster_ms >= row.cluster_ms)) {
+        return "its time is out of order";
+    }
+    wall_row_add(c, &row);
+    return NULL;
+}
+
+static const char *build_alert(struct builder *b, struct reader *r)
+{
+    struct core *c = b->c;
+    uint32_t number = read_u32(r);
+    struct slice prefix = read_slice(r, LIMIT_NAME);
+    uint64_t held_ms = read_u64(r);
+    if (!reader_done(r)) {
+        return undecodable;
+    }
+    if (b->counts[RECORD_ALERT] > 1 && number < b->tenant) {
+        return "its tenant is out of order";
+    }
+    b->tenant = number;
+    tenant_charge(c, number);
+    const struct tenant *t = tenant_get(c, number);
+    if (t->alert_count > 0 &&
+        slice_compare(alert_prefix(t->alerts[t->alert_count - 1]), prefix) >= 0) {
+        return "its prefix is out of order";
+    }
+    if (!policy_prefix_is_valid(prefix) || held_ms < LIMIT_HELD_MIN_MS ||
+        held_ms > LIMIT_HELD_MAX_MS) {
+        return "it is not valid";
+    }
+    return alert_put(c, number, prefix, held_ms) ? NULL : "there are too many";
+}
+
+static const char *build_sink(struct builder *b, struct reader *r)
+{
+    struct sink_view known;
+    struct slice name = read_slice(r, LIMIT_SINK_NAME);
+    uint64_t index = read_u64(r);
+    uint32_t ordinal = read_u32(r);
+    if (!reader_done(r)) {
+        return undecodable;
+    }
+    if (!is_plain_text(name, 1, LIMIT_SINK_NAME) || index >= LIMIT_NUMBER) {
+        return "it is not valid";
+    }
+    if (view_sink(b->c, name, &known) || b->counts[RECORD_SINK] > LIMIT_SINKS) {
+        return "its name comes twice, or there are too many";
+    }
+    sink_put(b->c, name, index, ordinal);
+    return NULL;
+}
+
 static const char *build_end(struct builder *b, struct reader *r)
 {
     uint64_t records = 0;
@@ -407,6 +475,9 @@ const char *builder_take(struct builder *b, enum record_type type, struct reader
         [RECORD_TRANSACT] = build_transact,
         [RECORD_TENANT] = build_tenant,
         [RECORD_POLICY] = build_policy,
+        [RECORD_WALL_ROW] = build_wall_row,
+        [RECORD_ALERT] = build_alert,
+        [RECORD_SINK] = build_sink,
         [RECORD_END] = build_end,
     };
     hf_assert(type > RECORD_NONE && type < RECORD_COUNT);

@@ -11,7 +11,8 @@
  * exactly one form, everywhere and after reading and writing it again.
  *
  * The format follows from the version of the state: every member that supports the version can
- * read it. Format 5 is of version 6: the records of a type are in the order of their tenants,
+ * read it. Format 6 is of version 7: rows of the wall clock, long-held rules, positions of sinks.
+ * Format 5 is of version 6: the records of a type are in the order of their tenants,
  * TENANT has the numbers of each tenant other than 0, and POLICY the policy. Format 4 is of version
  * 5: its heads are wider (snapshot_record.h). Format 3 is of version 4. Format 2 is of versions 2 and 3: no deadlines of counters, no node of a stream, no
  * DRAWN_REQUEST or OPERATOR_REQUEST; its end record has the number of the first of them. Format
@@ -23,7 +24,7 @@
 #include "core/state.h"
 
 #define SNAPSHOT_MAGIC "\x89HFsnap\n" /* not text: a transfer in text mode damages it */
-#define SNAPSHOT_FORMAT 5
+#define SNAPSHOT_FORMAT 6
 
 enum {
     SNAPSHOT_MAGIC_BYTES = 8,
@@ -57,6 +58,9 @@ enum {
     X(OPERATOR_REQUEST, operator_request) /* DONE_OF_OPERATORS, with the time */ \
     X(TENANT, tenant)                                                            \
     X(POLICY, policy) /* a head, then the rows: policy_each_record */            \
+    X(WALL_ROW, wall_row)                                                        \
+    X(ALERT, alert) /* by tenant, then by prefix */                              \
+    X(SINK, sink)   /* in the order of the last change */                        \
     X(END, end)
 
 enum record_type {
@@ -78,6 +82,7 @@ static inline uint8_t snapshot_end_of(uint32_t format)
     return format == 1   ? RECORD_COUNTER
            : format == 2 ? RECORD_DRAWN_REQUEST
            : format < 5  ? RECORD_TENANT
+           : format == 5 ? RECORD_WALL_ROW
                          : RECORD_END;
 }
 
@@ -97,8 +102,13 @@ enum {
     GRANT_HAS_LIFE = 8,
     GRANT_HAS_REVOKE = 16,
     GRANT_HAS_TIMER = 32,
-    GRANT_REQUEST_SHIFT = 6,
+    GRANT_REQUEST_SHIFT = 6, /* two bits */
     GRANT_FLAGS = 252,
+    GRANT_HAS_MAX_HOLD = 256, /* since version 7 */
+    GRANT_WAS_LONG_HELD = 512,
+    GRANT_FLAGS_7 = GRANT_FLAGS | GRANT_HAS_MAX_HOLD | GRANT_WAS_LONG_HELD,
+
+    PART_WAS_LONG_HELD = 8, /* since version 7, beside GRANT_LOCK_HAS_EXTRA */
 
     WAITER_HAS_DEADLINE = 4,
     WAITER_IS_DETACHED = 8,

@@ -21,8 +21,14 @@ static const char *check_grant_times(const struct builder *b, const struct grant
                        (current(b)->tenant == 0 && f->revoke_record > b->c->own.audit_number))) {
         return "its revocation is out of range";
     }
+    bool has_max_hold = (f->head.flags & GRANT_HAS_MAX_HOLD) != 0;
+    if (has_max_hold && (!is_deadline(f->hold_until_ms) || f->hold_until_ms <= f->since_ms ||
+                         f->hold_until_ms - f->since_ms > LIMIT_HELD_MAX_MS)) {
+        return "its max_hold is out of range";
+    }
     bool has_timer = (f->head.flags & GRANT_HAS_TIMER) != 0;
-    if (has_timer != (own_ttl || has_revoke) || (has_timer && !is_deadline(f->timer_ms))) {
+    if (has_timer != (own_ttl || has_revoke || has_max_hold) ||
+        (has_timer && !is_deadline(f->timer_ms))) {
         return "its deadline is out of place";
     }
     return f->delay_ms <= LIMIT_DELAY_MAX_MS ? NULL : "its lock-delay is out of range";
@@ -146,12 +152,13 @@ static const char *set_first_part(struct builder *b, ref obj, const struct grant
     struct core *c = b->c;
     const struct grant *g = grant_at(c, obj);
     if (f->ttl_ms != 0 || !carried_is_empty(&f->carried) || f->revoke_at_ms != 0 ||
-        f->tie.kind != TIED_TO_NONE || f->key.changes > 0) {
+        f->tie.kind != TIED_TO_NONE || f->key.changes > 0 || f->hold_until_ms != 0) {
         struct detail *d = grant_detail_make(c, obj);
         d->ttl_ms = (uint32_t)f->ttl_ms;
         d->life_ms = f->life_ms;
         d->revoke_at_ms = f->revoke_at_ms;
         d->revoke_record = f->revoke_record;
+        d->hold_until_ms = f->hold_until_ms;
         d->changes = f->key.changes;
         d->carried = carried_new(c, &f->carried);
     }
@@ -197,6 +204,9 @@ const char *build_grant(struct builder *b, struct reader *r)
     }
     b->last_token = f.token;
     ref obj = new_grant(b, lock, &f);
+    if (f.head.flags & GRANT_WAS_LONG_HELD) {
+        grant_mark_long_held(b->c, grant_at(b->c, obj));
+    }
     wrong = join_holders(b, obj, (f.head.flags & GRANT_LOCK_HAS_EXTRA) != 0);
     return wrong != NULL ? wrong : set_first_part(b, obj, &f);
 }
@@ -206,7 +216,8 @@ const char *build_part(struct builder *b, struct reader *r)
     struct core *c = b->c;
     uint8_t flags = read_u8(r);
     struct slice name = read_slice(r, LIMIT_NAME);
-    if (!reader_done(r) || (flags & ~GRANT_LOCK_HAS_EXTRA) != 0) {
+    unsigned known = GRANT_LOCK_HAS_EXTRA | (c->version >= 7 ? PART_WAS_LONG_HELD : 0);
+    if (!reader_done(r) || (flags & ~known) != 0) {
         return undecodable;
     }
     const struct grant *first = grant_at(c, b->first_part);
@@ -235,5 +246,8 @@ const char *build_part(struct builder *b, struct reader *r)
     all->grants[at] = obj;
     grant_detail_make(c, obj)->group = group_ref;
     b->parts_left--;
-    return join_holders(b, obj, flags != 0);
+    if (flags & PART_WAS_LONG_HELD) {
+        grant_mark_long_held(c, grant_at(c, obj));
+    }
+    return join_holders(b, obj, (flags & GRANT_LOCK_HAS_EXTRA) != 0);
 }

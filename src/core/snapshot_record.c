@@ -130,8 +130,8 @@ void grant_record_write(struct writer *w, uint32_t version, const struct grant_r
 void grant_record_read(struct reader *r, uint32_t version, bool is_private, struct grant_record *f)
 {
     *f = (struct grant_record){.is_private = is_private, .timer_ms = UINT64_MAX};
-    f->head = record_head_read(r, version, GRANT_FLAGS);
-    f->tie.kind = f->head.flags >> GRANT_REQUEST_SHIFT;
+    f->head = record_head_read(r, version, version < 7 ? GRANT_FLAGS : GRANT_FLAGS_7);
+    f->tie.kind = f->head.flags >> GRANT_REQUEST_SHIFT & 3;
     GRANT_RECORD(RECORD_TAKE)
     if ((f->head.flags & GRANT_HAS_LIFE) == 0) {
         f->life_ms = f->since_ms;

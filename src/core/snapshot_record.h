@@ -73,7 +73,8 @@ struct session_record {
     F((f->head.flags & GRANT_HAS_REVOKE) != 0, 1, u64, revoke_record, UINT64_MAX) \
     F((f->head.flags & GRANT_HAS_TIMER) != 0, 1, u64, timer_ms, UINT64_MAX)       \
     F(true, 1, tie, tie, 0)                                                       \
-    F(true, 1, key, key, 0)
+    F(true, 1, key, key, 0)                                                       \
+    F((f->head.flags & GRANT_HAS_MAX_HOLD) != 0, 7, u64, hold_until_ms, UINT64_MAX)
 
 struct grant_record {
     struct record_head head;
@@ -100,7 +101,9 @@ struct grant_record {
     F((f->head.flags & WAITER_IS_DETACHED) != 0, 1, u64, detached_until_ms, UINT64_MAX) \
     F((f->head.flags & WAITER_HAS_TIMER) != 0, 1, u64, timer_ms, UINT64_MAX)            \
     F(true, 1, tie, tie, 0)                                                             \
-    F(true, 1, u64, parts, UINT64_MAX)
+    F(true, 1, u64, parts, UINT64_MAX)                                                  \
+    F(true, 7, u64, since_ms, UINT64_MAX)                                               \
+    F(true, 7, u32, max_hold_ms, UINT32_MAX)
 
 struct waiter_record {
     struct record_head head;

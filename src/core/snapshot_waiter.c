@@ -25,6 +25,13 @@ static const char *check_waiter(const struct builder *b, const struct waiter_rec
     if (f->delay_ms > LIMIT_DELAY_MAX_MS) {
         return "its lock-delay is out of range";
     }
+    if (f->max_hold_ms != 0 &&
+        (f->max_hold_ms < LIMIT_TTL_MIN_MS || f->max_hold_ms > LIMIT_HELD_MAX_MS)) {
+        return "its max_hold is out of range";
+    }
+    if (!is_past(b, f->since_ms)) {
+        return "its time is in the future";
+    }
     if (!s->is_private && (id_is_zero(f->lease) || is_id_taken(b->c, f->lease))) {
         return "its lease id is missing or comes twice";
     }
@@ -63,6 +70,8 @@ static ref new_waiter(struct builder *b, const struct waiter_record *f)
     w->limit = (uint32_t)f->limit;
     w->permits = (uint32_t)f->permits;
     w->node = f->node;
+    w->max_hold_ms = f->max_hold_ms;
+    w->since_ms = f->since_ms;
     w->lease = f->is_private ? current(b)->id : f->lease;
     w->ticket = f->ticket;
     w->attachment = f->attachment;

@@ -37,6 +37,7 @@
  *               completion, each kind separately; `strays` follows. Session and scope of a request
  *               with a target are those of its session. By seq: with its session. A request with a
  *               target has no answer yet.
+ *   wall rows, long-held rules, sinks: everything, since version 7.
  *   ended, fence marks, audit, counters, transactions: everything, in the order of their rings. */
 #include "core/snapshot.h"
 
@@ -242,15 +243,18 @@ static void put_part(struct out *o, const struct grant *g)
     const struct core *c = o->c;
     const struct lock *l = lock_at(c, g->lock);
     struct writer w = record_begin(o, RECORD_PART);
-    write_u8(&w, l->extra != 0 ? GRANT_LOCK_HAS_EXTRA : 0);
+    write_u8(&w, (uint8_t)((l->extra != 0 ? GRANT_LOCK_HAS_EXTRA : 0) |
+                           (g->flags & GRANT_IS_LONG_HELD ? PART_WAS_LONG_HELD : 0)));
     write_slice(&w, lock_name(l));
     record_end(o, &w);
 }
 
-static uint32_t grant_record_flags(const struct lock *l, const struct detail *d, bool has_life,
-                                   unsigned tie)
+static uint32_t grant_record_flags(const struct grant *g, const struct lock *l,
+                                   const struct detail *d, bool has_life, unsigned tie)
 {
-    return (l->extra != 0 ? GRANT_LOCK_HAS_EXTRA : 0u) | (has_life ? GRANT_HAS_LIFE : 0u) |
+    return (d->hold_until_ms != 0 ? GRANT_HAS_MAX_HOLD : 0u) |
+           (g->flags & GRANT_IS_LONG_HELD ? GRANT_WAS_LONG_HELD : 0u) |
+           (l->extra != 0 ? GRANT_LOCK_HAS_EXTRA : 0u) | (has_life ? GRANT_HAS_LIFE : 0u) |
            (d->revoke_at_ms != 0 ? GRANT_HAS_REVOKE : 0u) | (d->timer != 0 ? GRANT_HAS_TIMER : 0u) |
            tie << GRANT_REQUEST_SHIFT;
 }
@@ -265,7 +269,7 @@ static void put_grant(struct out *o, ref obj)
     bool has_life = d->ttl_ms != 0 && d->life_ms != g->since_ms;
     struct tie tie = tie_of(c, d->request);
     struct grant_record f = {
-        .head = {l->mode, grant_record_flags(l, d, has_life, tie.kind)},
+        .head = {l->mode, grant_record_flags(g, l, d, has_life, tie.kind)},
         .is_private = (g->flags & GRANT_HAS_LEASE) == 0,
         .name = lock_name(l),
         .token = g->token,
@@ -286,6 +290,7 @@ static void put_grant(struct out *o, ref obj)
         .timer_ms = d->timer != 0 ? timer_at(c, obj) : UINT64_MAX,
         .tie = tie,
         .key = {(uint8_t)(g->flags & GRANT_KEY_FLAGS), d->changes},
+        .hold_until_ms = d->hold_until_ms,
     };
     struct writer w = record_begin(o, RECORD_GRANT);
     grant_record_write(&w, c->version, &f);
@@ -325,6 +330,8 @@ static void put_waiter(struct out *o, ref obj)
         .timer_ms = waiter->timer != 0 ? timer_at(c, obj) : UINT64_MAX,
         .tie = tie,
         .parts = waiter->parts,
+        .since_ms = waiter->since_ms,
+        .max_hold_ms = waiter->max_hold_ms,
     };
     struct writer w = record_begin(o, RECORD_WAITER);
     waiter_record_write(&w, c->version, &f);
@@ -576,6 +583,44 @@ static void put_policy(struct out *o)
     }
 }
 
+static void put_wall_rows(struct out *o)
+{
+    const struct core *c = o->c;
+    for (uint32_t i = 0; i < c->wall_row_count; i++) {
+        struct writer w = record_begin(o, RECORD_WALL_ROW);
+        write_u64(&w, c->wall_rows[i].cluster_ms);
+        write_u64(&w, c->wall_rows[i].wall_ms);
+        record_end(o, &w);
+    }
+}
+
+static void put_alerts(struct out *o)
+{
+    TENANT_EACH(o->c, t)
+    {
+        for (uint32_t i = 0; i < t->alert_count; i++) {
+            struct writer w = record_begin(o, RECORD_ALERT);
+            write_u64(&w, t->number);
+            write_slice(&w, alert_prefix(t->alerts[i]));
+            write_u64(&w, t->alerts[i]->held_ms);
+            record_end(o, &w);
+        }
+    }
+}
+
+static void put_sinks(struct out *o)
+{
+    const struct core *c = o->c;
+    for (uint32_t i = 0; i < c->sink_count; i++) {
+        const struct sink *s = &c->sinks[i];
+        struct writer w = record_begin(o, RECORD_SINK);
+        write_slice(&w, slice_make(s->name, s->name_len));
+        write_u64(&w, s->index);
+        write_u64(&w, s->ordinal);
+        record_end(o, &w);
+    }
+}
+
 /* What is remembered: by type, then by tenant. */
 static void put_memories(struct out *o)
 {
@@ -610,6 +655,9 @@ bool snapshot_write(const struct core *core, snapshot_sink_fn sink, void *ctx)
     put_delayed_and_woken(&o);
     put_memories(&o);
     put_policy(&o);
+    put_wall_rows(&o);
+    put_alerts(&o);
+    put_sinks(&o);
     uint64_t before = o.records;
     uint8_t end = snapshot_end_of(snapshot_format_of(core->version));
     struct writer w = record_begin(&o, (enum record_type)end);

@@ -43,6 +43,12 @@ struct core {
     uint64_t token_end;
     bool is_taking_back;
 
+    struct wall_row *wall_rows; /* LIMIT_WALL_ROWS, oldest first */
+    uint32_t wall_row_count;
+    uint32_t sink_count;
+    struct sink *sinks; /* LIMIT_SINKS, in the order of their last change */
+    uint64_t long_held; /* grants with GRANT_IS_LONG_HELD */
+
     struct policy *policy;            /* S14 */
     const struct core *policy_source; /* its policy counts instead; or NULL */
 
@@ -214,6 +220,8 @@ void event_emit(struct core *c, struct event *event);
 /* All but the trace: ending parts of a multi-lock have no first part any more. */
 void event_about_grant(const struct core *c, const struct grant *g, struct event *out);
 void event_about_waiter(const struct core *c, const struct waiter *w, struct event *out);
+/* Which part of how many this grant is. */
+void event_set_part(const struct core *c, ref grant, struct event *out);
 void result_from_grant(const struct core *c, ref grant, struct result *out);
 void result_holder(const struct core *c, ref lock, struct result *out);
 void holder_view_fill(const struct core *c, const struct grant *g, struct holder_view *out);
@@ -254,6 +262,7 @@ struct grant_terms {
     struct id lease;
     ref request;
     uint32_t ttl_ms;
+    uint32_t max_hold_ms; /* 0: none */
     uint32_t delay_ms;
     uint32_t permits;
     uint8_t key_flags; /* GRANT_KEY_FLAGS */
@@ -274,6 +283,9 @@ ref grant_part(const struct core *c, ref grant, uint32_t i);
 uint64_t grant_deadline(const struct core *c, const struct grant *g);
 bool grant_is_dead(const struct core *c, const struct grant *g);
 uint64_t grant_due_ms(const struct core *c, const struct grant *g); /* deadline or revocation */
+/* In force: its own or the session's, not beyond max_hold. */
+uint32_t grant_ttl(const struct core *c, const struct grant *g);
+uint64_t grant_hold_until(const struct core *c, const struct grant *g); /* 0: no max_hold */
 void grant_reschedule(struct core *c, ref grant); /* its timer is then not too late */
 /* Ends all parts, and a private session. The lock-delay starts at `at_ms`. */
 void grant_end(struct core *c, ref grant, enum ended how, uint64_t at_ms, struct slice actor,
@@ -281,6 +293,8 @@ void grant_end(struct core *c, ref grant, enum ended how, uint64_t at_ms, struct
 /* Ends a dead grant as expired, session expired or revoked. */
 void grant_end_dead(struct core *c, ref grant);
 ref grant_find_by_token(const struct core *c, uint64_t token);
+/* The part of the grant with this token that holds the name; 0: none. */
+ref grant_of_lock(const struct core *c, ref lock, uint64_t token);
 
 /* ---- session.c ---- */
 ref session_find(const struct core *c, struct id id);
@@ -458,6 +472,33 @@ uint64_t fence_issued_bound(const struct core *c);
 struct fence_mark *fence_find(const struct core *c, uint32_t tenant, struct slice name,
                               uint32_t slot);
 ref fence_add(struct core *c, uint32_t tenant, struct slice name, uint32_t slot, uint64_t token);
+
+/* ---- wall.c ---- */
+
+/* At the beginning of an entry that moved cluster time: adds a row if the wall clock differs by more
+ * than LIMIT_WALL_STEP_MS from the row in force. */
+void wall_row_begin(struct core *c);
+/* Adds a row; drops the oldest. */
+void wall_row_add(struct core *c, const struct wall_row *row);
+
+/* ---- alert.c ---- */
+void apply_alert_set(struct core *c, const struct command *cmd, struct result *out);
+void apply_alert_remove(struct core *c, const struct command *cmd, struct result *out);
+void apply_long_held(struct core *c, const struct command *cmd, struct result *out);
+/* The rule of exactly this prefix. False: it would be one too many. */
+bool alert_put(struct core *c, uint32_t tenant, struct slice prefix, uint64_t held_ms);
+struct slice alert_prefix(const struct alert_rule *rule);
+/* The rule with the longest prefix of the name, or NULL. */
+const struct alert_rule *alert_for(const struct core *c, uint32_t tenant, struct slice name);
+/* Sets the mark of a grant that has none. */
+void grant_mark_long_held(struct core *c, struct grant *g);
+void alerts_free(struct core *c, struct tenant *t);
+uint64_t alerts_bytes(const struct tenant *t);
+
+/* ---- sink.c ---- */
+void apply_sink_position(struct core *c, const struct command *cmd, struct result *out);
+/* Adds it as the newest; the oldest makes place. */
+void sink_put(struct core *c, struct slice name, uint64_t index, uint32_t ordinal);
 
 /* ---- apply.c ---- */
 uint64_t counter_raise(struct core *c, uint32_t by); /* returns the new C */

@@ -58,6 +58,7 @@ void tenant_close(struct core *c, struct tenant *t)
     recent_close(&t->transacts);
     recent_close(&t->ended_grants);
     heap_close(&t->fence_heap);
+    alerts_free(c, t);
     if (t->audit_at != NULL) {
         memory_free(c->memory, t->audit_at, sizeof(ref) * LIMIT_AUDIT);
     }
@@ -66,7 +67,7 @@ void tenant_close(struct core *c, struct tenant *t)
 uint64_t tenant_overhead(const struct tenant *t)
 {
     uint64_t bytes = heap_bytes(&t->fence_heap) + recent_bytes(&t->transacts) +
-                     recent_bytes(&t->ended_grants) +
+                     recent_bytes(&t->ended_grants) + alerts_bytes(t) +
                      (t->audit_at != NULL ? sizeof(ref) * LIMIT_AUDIT : 0);
     for (unsigned i = 0; i < DONE_KINDS; i++) {
         bytes += recent_bytes(&t->done_requests[i]);

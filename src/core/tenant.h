@@ -36,6 +36,9 @@ struct tenant {
     ref audit;
     ref *audit_at; /* LIMIT_AUDIT records by number; NULL: none yet */
 
+    struct alert_rule **alerts; /* LIMIT_ALERTS pointers, by prefix; NULL: none yet */
+    uint32_t alert_count;
+
     uint64_t audit_number; /* of the newest */
     uint64_t fence_floor;
     uint64_t fence_rejections;

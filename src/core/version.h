@@ -14,13 +14,15 @@
  *   5  heads of snapshot records have a byte for the mode and a number for the flags; an acquire may
  *      have a trace (S4.4)
  *   6  each tenant has its own memories; the policy: tenants, principals, tokens, barred serials; commands
- *      have a principal, sessions an owner (S14) */
+ *      have a principal, sessions an owner (S14)
+ *   7  rows of true times, long-held rules, max_hold (S16); `if_token` of operators; positions of
+ *      event sinks */
 #ifndef HOLDFAST_CORE_VERSION_H
 #define HOLDFAST_CORE_VERSION_H
 
 #include <stdint.h>
 
-#define CORE_VERSION 6
+#define CORE_VERSION 7
 
 /* The first byte of a record is its format: the version that its list of fields is taken from. The
  * versions up to 4 have one list, format 1. */

@@ -24,6 +24,8 @@ static void grant_view_fill(const struct core *c, ref grant, struct grant_view *
         .revoke_at_ms = d == NULL ? 0 : d->revoke_at_ms,
         .value = blob_slice(c, d == NULL ? 0 : d->carried.value),
         .is_key = (g->flags & GRANT_IS_KEY) != 0,
+        .hold_until_ms = grant_hold_until(c, g),
+        .long_held = (g->flags & GRANT_IS_LONG_HELD) != 0,
     };
     holder_view_fill(c, g, &out->holder);
 }
@@ -47,6 +49,7 @@ static void lock_view_fill(const struct core *c, const struct lock *l, struct lo
     }
     if (l->holders != 0) {
         grant_view_fill(c, RING_FIRST(c, l->holders, grant, in_lock), &out->first);
+        out->long_held = out->first.long_held;
     }
 }
 
@@ -79,6 +82,8 @@ static void waiter_view_fill(const struct core *c, const struct waiter *w, struc
         .session = s->is_private ? (struct id){0, 0} : s->id,
         .lease = w->lease,
         .trace = blob_slice(c, w->carried.trace),
+        .since_ms = w->since_ms,
+        .since_wall_ms = w->since_ms == 0 ? 0 : core_wall_ms(c, w->since_ms),
     };
 }
 
@@ -266,8 +271,9 @@ uint64_t view_audit(const struct core *c, uint32_t tenant, uint64_t from, uint32
             .wall_ms = a->wall_ms,
             .tenant = a->tenant,
             .kind = a->action,
-            .is_of_cluster = a->action == AUDIT_RECOVER || a->action == AUDIT_PEER_REFUSED ||
-                             (a->action >= AUDIT_POLICY && a->action <= AUDIT_RESCUE),
+            .is_of_cluster = a->action == AUDIT_RECOVER ||
+                             (a->action >= AUDIT_POLICY && a->action <= AUDIT_RESCUE) ||
+                             (a->action >= AUDIT_PEER_REFUSED && a->action <= AUDIT_SETTING),
             .action = slice_of(audit_action_name((enum audit_action)a->action)),
             .resource = audit_text(a, AUDIT_RESOURCE),
             .actor = audit_text(a, AUDIT_ACTOR),

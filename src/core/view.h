@@ -11,23 +11,26 @@
 
 /* parts: names under the token. revoke_at_ms 0: none. value: of an election or a key (any
  * bytes). */
-#define GRANT_VIEW_FIELDS(F)                 \
-    F(ALL, 1, holder, holder, 0)             \
-    F(OPERATOR, 1, u64, token, UINT64_MAX)   \
-    F(OPERATOR, 1, id, session, 0)           \
-    F(OPERATOR, 1, id, lease, 0)             \
-    F(ALL, 1, u32, slot, UINT32_MAX)         \
-    F(ALL, 1, u32, depth, UINT32_MAX)        \
-    F(ALL, 1, u32, parts, UINT32_MAX)        \
-    F(ALL, 1, u64, revoke_at_ms, UINT64_MAX) \
-    F(ALL, 1, slice, value, LIMIT_VALUE)
+#define GRANT_VIEW_FIELDS(F)                                               \
+    F(ALL, 1, holder, holder, 0)                                           \
+    F(OPERATOR, 1, u64, token, UINT64_MAX)                                 \
+    F(OPERATOR, 1, id, session, 0)                                         \
+    F(OPERATOR, 1, id, lease, 0)                                           \
+    F(ALL, 1, u32, slot, UINT32_MAX)                                       \
+    F(ALL, 1, u32, depth, UINT32_MAX)                                      \
+    F(ALL, 1, u32, parts, UINT32_MAX)                                      \
+    F(ALL, 1, u64, revoke_at_ms, UINT64_MAX)                               \
+    F(ALL, 1, slice, value, LIMIT_VALUE)                                   \
+    F(ALL, 7, u64, hold_until_ms, UINT64_MAX) /* 0: no max_hold (S16.3) */ \
+    F(ALL, 7, flag, long_held, 1)
 
 struct grant_view {
     GRANT_VIEW_FIELDS(FIELD_MEMBER)
     bool is_key; /* by ACQUIRE_KEY or a transaction (S13); not sent */
 };
 
-/* ticket: rises with arrival. wait_deadline_ms UINT64_MAX: none. */
+/* ticket: rises with arrival. wait_deadline_ms UINT64_MAX: none. since_ms: cluster time at which it
+ * was queued; 0: unknown (before version 7), as since_wall_ms. */
 #define WAITER_VIEW_FIELDS(F)                    \
     F(ALL, 1, slice, client, LIMIT_CLIENT)       \
     F(ALL, 1, slice, owner, LIMIT_OWNER)         \
@@ -42,13 +45,16 @@ struct grant_view {
     F(ALL, 1, u64, wait_deadline_ms, UINT64_MAX) \
     F(OPERATOR, 1, id, session, 0)               \
     F(OPERATOR, 1, id, lease, 0)                 \
-    F(ALL, 5, slice, trace, LIMIT_TRACE)
+    F(ALL, 5, slice, trace, LIMIT_TRACE)         \
+    F(ALL, 7, u64, since_ms, UINT64_MAX)         \
+    F(ALL, 7, u64, since_wall_ms, UINT64_MAX)
 
 struct waiter_view {
     WAITER_VIEW_FIELDS(FIELD_MEMBER)
 };
 
-/* limit, permits_used: semaphore. delayed_until_ms 0: none. */
+/* limit, permits_used: semaphore. delayed_until_ms 0: none. long_held: the first holder is marked
+ * (S16.2). */
 #define LOCK_VIEW_FIELDS(F)                      \
     F(ALL, 1, slice, name, LIMIT_NAME)           \
     F(NODE, 1, u32, tenant, UINT32_MAX)          \
@@ -59,7 +65,8 @@ struct waiter_view {
     F(ALL, 1, u32, queue_length, UINT32_MAX)     \
     F(ALL, 1, u64, delayed_until_ms, UINT64_MAX) \
     F(ALL, 1, slice, reserved_for, LIMIT_CLIENT) \
-    F(ALL, 1, flag, has_holder, 1)
+    F(ALL, 1, flag, has_holder, 1)               \
+    F(ALL, 7, flag, long_held, 1)
 
 struct lock_view {
     uint32_t tier; /* enum tier; 0 from the core (S10); not sent */
@@ -173,6 +180,29 @@ bool view_knows_lease(const struct core *core, uint32_t tenant, struct id lease)
 typedef void (*view_audit_fn)(void *ctx, const struct audit_view *record);
 uint64_t view_audit(const struct core *core, uint32_t tenant, uint64_t from, uint32_t max,
                     view_audit_fn on_record, void *ctx);
+
+/* Long-held rules of the tenant, by prefix (S16.2). Of a core next to a replicated one: those of its
+ * source. */
+typedef void (*view_alert_fn)(void *ctx, struct slice prefix, uint64_t held_ms);
+void view_alerts(const struct core *core, uint32_t tenant, view_alert_fn on_rule, void *ctx);
+/* The longest prefix of the name that has a rule. False: none; `held_ms` is unchanged. */
+bool view_alert_for(const struct core *core, uint32_t tenant, struct slice name, uint64_t *held_ms);
+/* For the leader: examines at most `visits` names from `cursor` (0 first) and calls on_grant for each
+ * grant that at `now_ms` is past its rule and is not marked; returns the next cursor or VIEW_END. */
+typedef void (*view_long_held_fn)(void *ctx, uint32_t tenant, struct slice name, uint64_t token);
+uint64_t view_long_held(const struct core *core, uint64_t now_ms, uint64_t cursor, uint32_t visits,
+                        view_long_held_fn on_grant, void *ctx);
+
+/* The event up to which a sink was sent all events. */
+struct sink_view {
+    struct slice name;
+    uint64_t index;
+    uint32_t ordinal;
+};
+/* False: no position was recorded. */
+bool view_sink(const struct core *core, struct slice name, struct sink_view *out);
+typedef void (*view_sink_fn)(void *ctx, const struct sink_view *sink);
+void view_sinks(const struct core *core, view_sink_fn on_sink, void *ctx);
 
 /* False: no mark. Always sets `floor` (S11). */
 bool view_fence(const struct core *core, uint32_t tenant, struct slice resource, uint32_t slot,

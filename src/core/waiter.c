@@ -198,6 +198,8 @@ ref waiter_new(struct core *c, const struct command_acquire *a, ref session, con
     w->limit = a->limit;
     w->permits = a->permits;
     w->node = a->node;
+    w->max_hold_ms = a->max_hold_ms;
+    w->since_ms = c->version >= 7 ? c->now_ms : 0;
     w->lease = a->lease;
     w->ticket = ++c->ticket;
     w->attachment = ++c->attachment;
@@ -322,7 +324,9 @@ void waiter_announce(struct core *c, const struct waiter *w, const struct event 
 void waiter_end(struct core *c, ref waiter, enum reason reason)
 {
     struct waiter *w = waiter_at(c, waiter);
-    struct event e = {.type = EVENT_WAIT_ENDED, .reason = reason};
+    struct event e = {.type = EVENT_WAIT_ENDED,
+                      .reason = reason,
+                      .waited_ms = w->since_ms == 0 ? 0 : c->now_ms - w->since_ms};
     hf_assert(reason != REASON_NONE);
     tenant_charge(c, session_at(c, w->session)->tenant);
     waiter_announce(c, w, &e);

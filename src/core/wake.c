@@ -43,6 +43,7 @@ static void give(struct core *c, ref waiter)
                                 .lease = w->lease,
                                 .request = w->request,
                                 .ttl_ms = w->ttl_ms,
+                                .max_hold_ms = w->max_hold_ms,
                                 .delay_ms = w->delay_ms,
                                 .permits = w->permits,
                                 .key_flags = w->flags & ACQUIRE_KEY ? GRANT_IS_KEY : 0,

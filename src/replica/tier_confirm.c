@@ -141,7 +141,7 @@ static void attach_again(struct memory_tier *t, struct held *h, uint32_t node)
                                .part = 1,
                                .parts = 1,
                                .at_ms = core_now_ms(t->core),
-                               .wall_ms = core_wall_ms(t->core)};
+                               .wall_ms = core_last_wall_ms(t->core)};
     t->options.on_event(t->options.ctx, &superseded);
     attach(t, h, node);
 }
@@ -193,7 +193,7 @@ static void begin_silent(struct memory_tier *t)
     if (now.majority) {
         tier_begin(t, now);
     } else { /* without a majority, time does not advance (S10.1) */
-        core_begin(t->core, ++t->index, core_now_ms(t->core), core_wall_ms(t->core));
+        core_begin(t->core, ++t->index, core_now_ms(t->core), core_last_wall_ms(t->core));
     }
 }
 

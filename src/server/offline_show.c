@@ -85,7 +85,7 @@ void offline_show(const struct offline_state *state, const char *where)
         printf("  node         %" PRIu64 "\n", state->node);
     }
     printf("  last entry   index %" PRIu64 ", term %" PRIu64 "\n", state->index, state->term);
-    show_time("at", core_wall_ms(state->core));
+    show_time("at", core_last_wall_ms(state->core));
     if (state->snapshot_index != 0) {
         printf("  snapshot     index %" PRIu64 ", %" PRIu64 " bytes\n", state->snapshot_index,
                state->snapshot_bytes);

@@ -45,6 +45,7 @@ static bool holder_differs(const struct holder_view *a, const struct holder_view
     NUMBER(since_ms);
     NUMBER(deadline_ms);
     SLICE(trace);
+    NUMBER(since_wall_ms);
     return bad;
 }
 
@@ -92,6 +93,7 @@ bool compare_results(const struct result *a, const struct result *b, uint32_t id
     NUMBER(holders);
     SLICE(reserved_for);
     SLICE(name);
+    NUMBER(hold_until_ms);
     if (!bad && a->has_holder) {
         bad |= holder_differs(&a->holder, &b->holder);
     }
@@ -129,6 +131,8 @@ static bool event_differs(const struct event *a, const struct event *b)
     SLICE(actor);
     SLICE(text);
     SLICE(trace);
+    NUMBER(since_ms);
+    NUMBER(waited_ms);
     return bad;
 }
 
@@ -169,6 +173,8 @@ static bool grant_differs(const struct grant_view *a, const struct grant_view *b
     NUMBER(revoke_at_ms);
     SLICE(value);
     NUMBER(is_key);
+    NUMBER(hold_until_ms);
+    NUMBER(long_held);
     return bad;
 }
 
@@ -189,6 +195,8 @@ static bool waiter_differs(const struct waiter_view *a, const struct waiter_view
     ID(session);
     ID(lease);
     SLICE(trace);
+    NUMBER(since_ms);
+    NUMBER(since_wall_ms);
     return bad;
 }
 
@@ -202,6 +210,7 @@ static bool lock_differs(const struct lock_view *a, const struct lock_view *b)
     NUMBER(delayed_until_ms);
     SLICE(reserved_for);
     NUMBER(has_holder);
+    NUMBER(long_held);
     if (a->holders > 0) {
         NUMBER(mode);
     }
@@ -500,6 +509,8 @@ static bool compare_counts(const struct core *core, struct model *model)
     NUMBER(fence_rejections);
     NUMBER(audit_records);
     NUMBER(counters);
+    NUMBER(long_held);
+    NUMBER(alerts);
     bad |= differs("now", core_now_ms(core), model_now_ms(model));
     bad |= differs("counter", core_counter(core), model_counter(model));
     bad |= differs("epoch", core_epoch(core), model_epoch(model));
@@ -525,6 +536,53 @@ static bool compare_usage(const struct core *core, struct model *model)
     return !bad;
 }
 
+static void compare_sink(void *ctx, const struct sink_view *b)
+{
+    struct pass *pass = ctx;
+    struct sink_view known = {.name = b->name};
+    const struct sink_view *a = &known;
+    bool bad = !view_sink(pass->core, b->name, &known);
+    NUMBER(index);
+    NUMBER(ordinal);
+    pass->seen++;
+    pass->bad |= bad;
+}
+
+static void count_sink(void *ctx, const struct sink_view *sink)
+{
+    (void)sink;
+    ((struct pass *)ctx)->seen++;
+}
+
+static void compare_rule(struct pass *pass, uint32_t tenant, struct slice name)
+{
+    uint64_t core_ms = 0;
+    uint64_t model_ms = 0;
+    bool known = view_alert_for(pass->core, tenant, name, &core_ms);
+    pass->bad |= differs("rule", known, model_view_alert(pass->model, tenant, name, &model_ms)) ||
+                 differs("rule's duration", core_ms, model_ms);
+}
+
+/* S16: the rules of some names, sinks, and the wall clock of some times. */
+static void compare_times(struct pass *pass)
+{
+    static const char *const names[] = {"a", "job", "job/1", "b/c", "zz", "client"};
+    for (uint32_t i = 0; i < 2 * sizeof(names) / sizeof(names[0]); i++) {
+        compare_rule(pass, i % 2, slice_of(names[i / 2]));
+    }
+    pass->seen = 0;
+    model_view_sinks(pass->model, compare_sink, pass);
+    uint64_t expected = pass->seen;
+    pass->seen = 0;
+    view_sinks(pass->core, count_sink, pass);
+    pass->bad |= differs("number of sinks", pass->seen, expected);
+    uint64_t now_ms = core_now_ms(pass->core);
+    for (uint64_t back_ms = 0; back_ms <= now_ms && back_ms < 100000; back_ms = back_ms * 3 + 7) {
+        pass->bad |= differs("wall clock", core_wall_ms(pass->core, now_ms - back_ms),
+                             model_wall_of(pass->model, now_ms - back_ms));
+    }
+}
+
 bool compare_state(const struct core *core, struct model *model)
 {
     struct pass pass = {.core = core, .model = model};
@@ -536,6 +594,7 @@ bool compare_state(const struct core *core, struct model *model)
     model_view_sessions(model, compare_session, &pass);
     compare_lists(&pass, visible);
     compare_counters(&pass);
+    compare_times(&pass);
     const char *const resources[] = {"db", "db/table", "file"};
     for (uint32_t i = 0; i < 12; i++) {
         uint32_t tenant = i / 6;

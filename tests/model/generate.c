@@ -161,7 +161,10 @@ uint32_t generator_entry(struct generator *g, uint64_t *time_ms, uint64_t *wall_
     if (random_chance(&g->random, 2)) {
         *time_ms -= random_below(&g->random, 200); /* an older stamp counts as the newest */
     }
-    *wall_ms = UINT64_C(1700000000000) + *time_ms + random_below(&g->random, 50);
+    if (random_below(&g->random, 40) == 0) { /* the next leader's clock, or somebody set this one */
+        g->clock_ms = random_below(&g->random, 400);
+    }
+    *wall_ms = UINT64_C(1700000000000) + *time_ms + g->clock_ms + random_below(&g->random, 50);
     return count;
 }
 

@@ -182,6 +182,7 @@ static void body_acquire(struct generator *g, struct command *c)
         in_session && random_chance(r, g->kind == PROFILE_MULTILOCK ? 90 : 60) ? 0 : any_ttl(g);
     a->wait_ms = any_wait(g);
     a->delay_ms = random_chance(r, g->profile->delay) ? random_between(r, 1, 900) : 0;
+    a->max_hold_ms = random_chance(r, 12) ? random_between(r, 100, 3000) : 0;
     a->flags = random_chance(r, 25) ? ACQUIRE_REENTRANT : 0;
     a->flags |= random_chance(r, g->profile->detect) ? ACQUIRE_DETECT_DEADLOCK : 0;
     if (random_chance(r, 20)) {
@@ -377,6 +378,20 @@ static struct slice any_held_name(struct generator *g)
     return info.name;
 }
 
+/* Mostly 0; else that of some grant, mostly with its name. */
+static uint64_t if_token(struct generator *g, struct slice *name)
+{
+    struct random *r = &g->random;
+    struct model_grant_info info;
+    size_t count = model_grant_count(g->model);
+    if (count == 0 || random_chance(r, 60)) {
+        return 0;
+    }
+    model_grant_at(g->model, random_below(r, (uint32_t)count), &info);
+    *name = random_chance(r, 70) ? info.name : *name;
+    return info.token;
+}
+
 static void body_force_unlock(struct generator *g, struct command *c)
 {
     struct random *r = &g->random;
@@ -384,6 +399,7 @@ static void body_force_unlock(struct generator *g, struct command *c)
     c->force_unlock.actor = arena_text(g, "admin-%u", random_below(r, 2));
     c->force_unlock.reason = slice_of("stuck");
     c->force_unlock.now = random_chance(r, 40);
+    c->force_unlock.if_token = if_token(g, &c->force_unlock.name);
     if (random_chance(r, 3)) {
         c->session = session_to_name(g);
     }
@@ -396,6 +412,7 @@ static void body_revoke(struct generator *g, struct command *c)
     c->revoke.actor = arena_text(g, "admin-%u", random_below(r, 2));
     c->revoke.reason = arena_text(g, "maintenance %u", random_below(r, 3));
     c->revoke.grace_ms = random_chance(r, 10) ? 0 : random_between(r, 1, 500);
+    c->revoke.if_token = if_token(g, &c->revoke.name);
     if (random_chance(r, 3)) {
         c->session = session_to_name(g);
     }
@@ -407,6 +424,9 @@ static void body_note(struct generator *g, struct command *c)
     c->note.action = random_chance(r, 5) ? 4 : random_below(r, 4);
     if (random_chance(r, 20)) {
         c->note.action = random_chance(r, 80) ? NOTE_DENIED : NOTE_PEER_REFUSED;
+    }
+    if (random_chance(r, 20)) {
+        c->note.action = NOTE_MEMBER_ADD + random_below(r, 8); /* two are no notes */
     }
     c->note.name = any_name(g);
     c->note.actor = arena_text(g, "admin-%u", random_below(r, 2));
@@ -453,6 +473,53 @@ static void body_fence_reset(struct generator *g, struct command *c)
     c->fence_reset.token = random_chance(r, 50) ? 0 : token;
     c->fence_reset.actor = arena_text(g, "admin-%u", random_below(r, 2));
     c->fence_reset.reason = arena_text(g, "made up %u", random_below(r, 3));
+}
+
+/* The beginning of some name, or nothing. */
+static struct slice any_prefix(struct generator *g)
+{
+    struct slice name = any_name(g);
+    name.len =
+        random_chance(&g->random, 40) ? random_below(&g->random, (uint32_t)name.len + 1) : name.len;
+    return policy_prefix_is_valid(name) ? name : slice_make(NULL, 0);
+}
+
+static void body_alert_set(struct generator *g, struct command *c)
+{
+    struct random *r = &g->random;
+    c->alert_set.prefix = any_prefix(g);
+    c->alert_set.held_ms = random_between(r, LIMIT_HELD_MIN_MS, 2500);
+    c->alert_set.actor = arena_text(g, "admin-%u", random_below(r, 2));
+    c->alert_set.reason = slice_of("too long");
+}
+
+static void body_alert_remove(struct generator *g, struct command *c)
+{
+    c->alert_remove.prefix = any_prefix(g);
+    c->alert_remove.actor = arena_text(g, "admin-%u", random_below(&g->random, 2));
+    c->alert_remove.reason = slice_of("noise");
+}
+
+static void body_long_held(struct generator *g, struct command *c)
+{
+    struct model_grant_info info = {.token = 1024};
+    size_t count = model_grant_count(g->model);
+    c->long_held.name = any_name(g);
+    if (count > 0) { /* the oldest are the likeliest */
+        uint32_t span = random_chance(&g->random, 70) ? (uint32_t)(count + 2) / 3 : (uint32_t)count;
+        model_grant_at(g->model, random_below(&g->random, span), &info);
+        c->long_held.name = random_chance(&g->random, 95) ? info.name : c->long_held.name;
+        c->tenant = info.tenant;
+    }
+    c->long_held.token = info.token;
+}
+
+static void body_sink_position(struct generator *g, struct command *c)
+{
+    struct random *r = &g->random;
+    c->sink_position.name = arena_text(g, "sink-%u", random_below(r, LIMIT_SINKS + 2));
+    c->sink_position.index = random_below(r, 1000);
+    c->sink_position.ordinal = random_below(r, 3);
 }
 
 void generate_body(struct generator *g, enum command_type type, struct command *c)
@@ -524,6 +591,18 @@ void generate_body(struct generator *g, enum command_type type, struct command *
         break;
     case COMMAND_POLICY_CHANGE:
         generate_policy_change(g, c);
+        break;
+    case COMMAND_ALERT_SET:
+        body_alert_set(g, c);
+        break;
+    case COMMAND_ALERT_REMOVE:
+        body_alert_remove(g, c);
+        break;
+    case COMMAND_LONG_HELD:
+        body_long_held(g, c);
+        break;
+    case COMMAND_SINK_POSITION:
+        body_sink_position(g, c);
         break;
     case COMMAND_TICK:
     case COMMAND_ADVANCE:

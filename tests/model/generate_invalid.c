@@ -11,7 +11,10 @@ static struct slice bad_name(struct generator *g)
 static void invalid_acquire(struct generator *g, struct command_acquire *a)
 {
     struct random *r = &g->random;
-    switch (random_below(r, 12)) {
+    switch (random_below(r, 13)) {
+    case 12:
+        a->max_hold_ms = random_chance(r, 50) ? LIMIT_TTL_MIN_MS - 1 : LIMIT_HELD_MAX_MS + 1;
+        break;
     case 0:
         a->lease = (struct id){0, 0};
         break;
@@ -102,6 +105,18 @@ void generate_invalid(struct generator *g, struct command *c)
     case COMMAND_RENEW:
         c->renew.ttl_ms = random_chance(r, 50) ? 99 : 0;
         c->renew.client = slice_of("\x01");
+        break;
+    case COMMAND_ALERT_SET:
+        c->alert_set.held_ms = random_chance(r, 50) ? LIMIT_HELD_MIN_MS - 1 : LIMIT_HELD_MAX_MS + 1;
+        break;
+    case COMMAND_ALERT_REMOVE:
+        c->alert_remove.prefix = random_chance(r, 50) ? slice_of("a\n") : slice_of("//");
+        break;
+    case COMMAND_LONG_HELD:
+        c->long_held.token = 0;
+        break;
+    case COMMAND_SINK_POSITION:
+        c->sink_position.name = slice_make(NULL, 0);
         break;
     case COMMAND_FORCE_UNLOCK:
         c->force_unlock.actor = slice_make(NULL, 0);

@@ -72,6 +72,7 @@ struct generator {
     const struct profile *profile;
     struct model *model;
     uint64_t time_ms;
+    uint64_t clock_ms; /* by which the wall clock is ahead */
     struct slot slots[MAX_SLOTS];
     struct recent_grant grants[RECENT];
     uint64_t grant_count;

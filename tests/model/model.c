@@ -71,6 +71,7 @@ static void free_records(struct model *m)
         model_share_close(&m->shares[i]);
     }
     model_free_counters(m);
+    model_free_times(m);
 }
 
 void model_free(struct model *m)
@@ -98,7 +99,10 @@ void model_begin(struct model *m, uint64_t index, uint64_t time_ms, uint64_t wal
     m->index = index;
     m->ordinal = 0;
     m->wall_ms = wall_ms;
-    m->now_ms = time_ms > m->now_ms ? time_ms : m->now_ms;
+    if (time_ms > m->now_ms) {
+        m->now_ms = time_ms;
+        model_note_wall(m);
+    }
     model_sweep(m);
     serve(m);
 }
@@ -203,6 +207,18 @@ static void dispatch(struct model *m, const struct command *c, struct result *ou
     case COMMAND_POLICY_CHANGE:
         model_policy_change(m, c, out);
         break;
+    case COMMAND_ALERT_SET:
+        model_alert_set(m, c, out);
+        break;
+    case COMMAND_ALERT_REMOVE:
+        model_alert_remove(m, c, out);
+        break;
+    case COMMAND_LONG_HELD:
+        model_long_held(m, c, out);
+        break;
+    case COMMAND_SINK_POSITION:
+        model_sink_position(m, c, out);
+        break;
     case COMMAND_TICK:
     case COMMAND_NONE:
     case COMMAND_COUNT:
@@ -224,8 +240,9 @@ void model_apply(struct model *m, const struct command *c, const struct result *
     bool is_of_4 = c->type == COMMAND_FENCE_RESET || c->type == COMMAND_STREAM_THROUGH ||
                    (c->type == COMMAND_TRANSACT && model_sets_a_ttl_of_a_counter(c));
     bool is_of_6 = c->type == COMMAND_POLICY_CHANGE || c->principal != 0;
-    if (out->error == HF_OK && ((is_of_2 && m->version < 2) || (is_of_4 && m->version < 4) ||
-                                (is_of_6 && m->version < 6))) {
+    if (out->error == HF_OK &&
+        ((is_of_2 && m->version < 2) || (is_of_4 && m->version < 4) ||
+         (is_of_6 && m->version < 6) || (model_is_of_7(c) && m->version < 7))) {
         out->error = HF_NOT_UPGRADED;
     }
     if (out->error == HF_OK && !model_is_allowed(m, c)) {

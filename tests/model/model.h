@@ -69,6 +69,13 @@ void model_tenant_usage(struct model *model, uint32_t tenant, struct tenant_usag
 bool model_view_fence(struct model *model, uint32_t tenant, struct slice resource, uint32_t slot,
                       uint64_t *highest, uint64_t *floor);
 
+/* The rule that counts for the name; the rules and the positions of sinks (S16). */
+bool model_view_alert(const struct model *model, uint32_t tenant, struct slice name,
+                      uint64_t *held_ms);
+uint32_t model_alert_count(const struct model *model, uint32_t tenant);
+void model_view_sinks(const struct model *model, view_sink_fn on_sink, void *ctx);
+uint64_t model_wall_of(const struct model *model, uint64_t cluster_ms);
+
 void model_view_key(struct model *model, uint32_t tenant, struct slice name, struct key_view *out);
 typedef void (*model_counter_fn)(void *ctx, uint32_t tenant, struct slice name, int64_t number);
 void model_view_counters(struct model *model, model_counter_fn on_counter, void *ctx);

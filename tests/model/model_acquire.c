@@ -12,6 +12,7 @@ static struct holder_view holder_of(struct model *m, const struct model_grant *g
         .since_ms = g->since_ms,
         .deadline_ms = model_grant_deadline(g),
         .trace = model_keep(m, owned_slice(&g->r.trace)),
+        .since_wall_ms = model_wall_of(m, g->since_ms),
     };
 }
 
@@ -40,13 +41,16 @@ void model_result_about_name(struct model *m, struct model_name *name, struct re
 
 void model_result_from_grant(struct model *m, const struct model_grant *g, struct result *out)
 {
-    (void)m;
     out->outcome = OUTCOME_GRANTED;
     out->mode = g->r.mode;
     out->token = g->token;
     out->lease = g->r.lease;
     out->deadline_ms = model_grant_deadline(g);
     out->ttl_ms = model_grant_ttl(g);
+    out->hold_until_ms = model_grant_hold_until(g);
+    if (out->hold_until_ms != 0 && out->hold_until_ms < m->now_ms + out->ttl_ms) {
+        out->ttl_ms = out->hold_until_ms > m->now_ms ? out->hold_until_ms - m->now_ms : 0;
+    }
     out->slot = g->slot;
     out->depth = g->depth;
 }
@@ -303,6 +307,7 @@ static void enqueue(struct model *m, const struct command *c, const struct reque
     struct model_waiter *w = model_alloc(sizeof(*w));
     w->r = *r;
     w->ticket = ++m->last_ticket;
+    w->since_ms = m->version < 7 ? 0 : m->now_ms;
     w->attachment = ++m->last_attachment;
     w->node = c->acquire.node;
     /* Sums saturate: a wait of 2^64-1 ms is for ever, and so is what ends past 2^53. */
@@ -445,6 +450,7 @@ static void make_request(struct model *m, const struct command *c, struct model_
     r->permits = a->permits;
     r->ttl_ms = s != NULL ? a->ttl_ms : 0;
     r->delay_ms = a->delay_ms;
+    r->max_hold_ms = a->max_hold_ms;
     r->metadata = owned_copy(a->metadata);
     r->value = owned_copy(a->value);
     r->trace = owned_copy(m->version >= 5 ? a->trace : slice_make(NULL, 0));

@@ -145,6 +145,7 @@ static enum event_type event_of(enum ended ended)
     case ENDED_EXPIRED:
     case ENDED_SESSION_EXPIRED:
     case ENDED_RECOVERED:
+    case ENDED_MAX_HOLD:
         return EVENT_EXPIRED;
     case ENDED_FORCED:
         return EVENT_FORCED;
@@ -231,6 +232,7 @@ void model_end_waiter(struct model *m, struct model_waiter *w, enum reason reaso
     struct event more;
     memset(&more, 0, sizeof(more));
     more.reason = reason;
+    more.waited_ms = w->since_ms != 0 ? m->now_ms - w->since_ms : 0;
     for (uint32_t i = 0; i < w->r.parts; i++) {
         hf_assert(model_list_remove(&w->r.names[i]->queue, w));
     }
@@ -334,6 +336,8 @@ void model_bury_grant(struct model *m, struct model_grant *g)
     } else if (due < model_grant_deadline(g)) {
         bury_revoked(m, g);
         return;
+    } else if (g->r.max_hold_ms != 0 && model_grant_hold_until(g) < model_grant_lease_ends(g)) {
+        end.ended = ENDED_MAX_HOLD;
     }
     model_end_grant(m, g, &end);
 }

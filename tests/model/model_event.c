@@ -46,6 +46,7 @@ static void put_more(struct event *event, const struct event *more)
     event->deadline_ms = more->deadline_ms;
     event->attachment = more->attachment;
     event->node = more->node;
+    event->waited_ms = more->waited_ms;
 }
 
 void model_emit_grant(struct model *m, enum event_type type, const struct model_grant *g,
@@ -56,6 +57,7 @@ void model_emit_grant(struct model *m, enum event_type type, const struct model_
     put_request(&event, &g->r, part);
     event.token = g->token;
     event.slot = g->slot;
+    event.since_ms = g->since_ms;
     model_emit(m, &event);
 }
 

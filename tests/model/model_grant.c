@@ -60,6 +60,7 @@ static void refuse_ended(struct result *out, enum ended ended)
     case ENDED_EXPIRED:
     case ENDED_SESSION_EXPIRED:
     case ENDED_RECOVERED:
+    case ENDED_MAX_HOLD:
         out->reason = REASON_EXPIRED;
         break;
     case ENDED_NOT:

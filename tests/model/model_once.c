@@ -40,6 +40,10 @@ static struct slice scope_of(const struct command *c)
         return c->revoke.actor;
     case COMMAND_FENCE_RESET:
         return c->fence_reset.actor;
+    case COMMAND_ALERT_SET:
+        return c->alert_set.actor;
+    case COMMAND_ALERT_REMOVE:
+        return c->alert_remove.actor;
     default:
         return slice_make(NULL, 0);
     }
@@ -73,7 +77,8 @@ static bool begins_with(struct slice id, const char *prefix)
 
 static enum memo_kind kind_of(enum command_type type, struct slice id)
 {
-    if (type == COMMAND_FORCE_UNLOCK || type == COMMAND_REVOKE || type == COMMAND_FENCE_RESET) {
+    if (type == COMMAND_FORCE_UNLOCK || type == COMMAND_REVOKE || type == COMMAND_FENCE_RESET ||
+        type == COMMAND_ALERT_SET || type == COMMAND_ALERT_REMOVE) {
         return MEMO_OPERATOR;
     }
     return begins_with(id, "node-") || begins_with(id, "lease-") ? MEMO_DRAWN : MEMO_CLIENT;

@@ -30,7 +30,10 @@ void model_audit(struct model *m, uint32_t tenant, const char *action, struct sl
                          slice_equal(slice_of(action), slice_of("POLICY")) ||
                          slice_equal(slice_of(action), slice_of("PEER_REFUSED")) ||
                          slice_equal(slice_of(action), slice_of("BOOTSTRAP")) ||
-                         slice_equal(slice_of(action), slice_of("RESCUE")),
+                         slice_equal(slice_of(action), slice_of("RESCUE")) ||
+                         slice_starts_with(slice_of(action), slice_of("MEMBER_")) ||
+                         slice_equal(slice_of(action), slice_of("TRANSFER")) ||
+                         slice_equal(slice_of(action), slice_of("SETTING")),
     };
     model_list_add(&share->audit, a);
     /* By number: the upgrade to version 6 takes records of other tenants out of the middle. */
@@ -64,6 +67,19 @@ static void nobody_holds(struct model *m, const struct command *c, struct result
     }
 }
 
+/* Whether one of the holders has the token; `only`: that one. */
+static bool holds(const struct model_name *name, uint64_t token, struct model_grant **only)
+{
+    for (size_t i = 0; name != NULL && i < name->holders.count; i++) {
+        struct model_grant *g = name->holders.at[i];
+        if (g->token == token) {
+            *only = g;
+            return true;
+        }
+    }
+    return false;
+}
+
 void model_force_unlock(struct model *m, const struct command *c, struct result *out)
 {
     const struct command_force_unlock *f = &c->force_unlock;
@@ -73,6 +89,11 @@ void model_force_unlock(struct model *m, const struct command *c, struct result 
     struct model_name *name = model_find_name(m, c->tenant, f->name);
     if (name != NULL) {
         model_prune_name(m, name);
+    }
+    struct model_grant *only = NULL;
+    if (f->if_token != 0 && !holds(name, f->if_token, &only)) {
+        out->error = HF_TOKEN_MISMATCH;
+        return;
     }
     bool delayed = name != NULL && name->delayed_until_ms > m->now_ms;
     if (name == NULL || (name->holders.count == 0 && !(f->now != 0 && delayed))) {
@@ -87,14 +108,17 @@ void model_force_unlock(struct model *m, const struct command *c, struct result 
                       .text = f->reason};
     struct slice trace = holder_trace(m, name);
     while (name->holders.count > 0 && out->count < HOLDERS_AT_ONCE) {
-        struct model_grant *g = name->holders.at[0];
+        struct model_grant *g = only != NULL ? only : name->holders.at[0];
         if (f->now != 0) {
             g->r.delay_ms = 0; /* with `now` no delay follows */
         }
         model_end_grant(m, g, &end);
         out->count++;
+        if (only != NULL) {
+            break;
+        }
     }
-    out->more = name->holders.count > 0;
+    out->more = only == NULL && name->holders.count > 0;
     if (f->now != 0 && name->delayed_until_ms > 0) {
         name->delayed_until_ms = 0;
         model_wake(m, name);
@@ -130,6 +154,11 @@ void model_revoke(struct model *m, const struct command *c, struct result *out)
     if (name != NULL) {
         model_prune_name(m, name);
     }
+    struct model_grant *only = NULL;
+    if (r->if_token != 0 && !holds(name, r->if_token, &only)) {
+        out->error = HF_TOKEN_MISMATCH;
+        return;
+    }
     if (name == NULL || name->holders.count == 0) {
         nobody_holds(m, c, out);
         return;
@@ -140,6 +169,9 @@ void model_revoke(struct model *m, const struct command *c, struct result *out)
     out->deadline_ms = m->now_ms + r->grace_ms;
     for (size_t i = 0; i < name->holders.count && !out->more; i++) {
         struct model_grant *g = name->holders.at[i];
+        if (only != NULL && g != only) {
+            continue;
+        }
         if (out->count == HOLDERS_AT_ONCE) {
             out->more = true;
         } else if (g->revoke_at_ms == 0 || g->revoke_at_ms > out->deadline_ms) {
@@ -387,13 +419,22 @@ void model_note(struct model *m, const struct command *c, struct result *out)
         out->count = n->count;
         return;
     }
-    bool is_refusal = m->version >= 6 && n->action == NOTE_PEER_REFUSED;
-    if (n->action > 3 && !is_refusal) {
+    const char *action = n->action <= 3 ? actions[n->action] : NULL;
+    bool is_refusal = false; /* ... or another note about the cluster */
+    if (m->version >= 6 && n->action == NOTE_PEER_REFUSED) {
+        action = "PEER_REFUSED";
+        is_refusal = true;
+    } else if (m->version >= 7 && n->action >= NOTE_MEMBER_ADD && n->action <= NOTE_SETTING) {
+        static const char *const later[] = {"MEMBER_ADD",    "MEMBER_PROMOTE", "MEMBER_DEMOTE",
+                                            "MEMBER_REMOVE", "TRANSFER",       "SETTING"};
+        action = later[n->action - NOTE_MEMBER_ADD];
+        is_refusal = true;
+    }
+    if (action == NULL) {
         out->error = HF_MALFORMED;
         return;
     }
-    model_audit(m, c->tenant, is_refusal ? "PEER_REFUSED" : actions[n->action], n->name, actor,
-                n->reason, slice_make(NULL, 0), n->count);
+    model_audit(m, c->tenant, action, n->name, actor, n->reason, slice_make(NULL, 0), n->count);
     ((struct audit_record *)share->audit.at[share->audit.count - 1])->view.is_note =
         m->version >= 3 && !is_refusal;
     out->count = n->count;

@@ -186,7 +186,8 @@ static bool tenant_is_needed(struct model *m, const struct model_policy *p, int6
         }
     }
     model_tenant_usage(m, (uint32_t)number, &usage);
-    return usage.names + usage.sessions + usage.waiters > 0;
+    return usage.names + usage.sessions + usage.waiters > 0 ||
+           model_alert_count(m, (uint32_t)number) > 0;
 }
 
 static enum hf_error put_principal(struct model_policy *p, const struct policy_change *c)
@@ -563,7 +564,12 @@ bool model_is_allowed(const struct model *m, const struct command *c)
     case COMMAND_ADVANCE:
     case COMMAND_UPGRADE:
     case COMMAND_NODE_GONE:
+    case COMMAND_LONG_HELD:
+    case COMMAND_SINK_POSITION:
         return false;
+    case COMMAND_ALERT_SET:
+    case COMMAND_ALERT_REMOVE:
+        return has_right(m, c->principal, c->tenant, RIGHT_OPERATE, NULL, true);
     case COMMAND_SESSION_OPEN:
         return has_right(m, c->principal, c->tenant, RIGHT_LOCK, NULL, false);
     case COMMAND_ACQUIRE:

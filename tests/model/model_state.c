@@ -107,11 +107,22 @@ uint32_t model_grant_ttl(const struct model_grant *g)
     return g->r.ttl_ms != 0 ? g->r.ttl_ms : g->r.session->ttl_ms;
 }
 
-uint64_t model_grant_deadline(const struct model_grant *g)
+uint64_t model_grant_lease_ends(const struct model_grant *g)
 {
     const struct model_session *s = g->r.session;
     uint64_t alive = g->renewed_ms > s->alive_ms ? g->renewed_ms : s->alive_ms;
     return earlier(alive + model_grant_ttl(g), model_session_deadline(s));
+}
+
+uint64_t model_grant_hold_until(const struct model_grant *g)
+{
+    return g->r.max_hold_ms != 0 ? g->since_ms + g->r.max_hold_ms : 0;
+}
+
+uint64_t model_grant_deadline(const struct model_grant *g)
+{
+    uint64_t ends = model_grant_lease_ends(g);
+    return g->r.max_hold_ms != 0 ? earlier(ends, model_grant_hold_until(g)) : ends;
 }
 
 uint64_t model_grant_due(const struct model_grant *g)

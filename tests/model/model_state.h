@@ -94,9 +94,10 @@ struct request {
     struct owned value;
     struct owned trace; /* since version 5 */
     struct memo *memo;
-    bool is_key;      /* S13 */
-    bool is_hash;     /* ... and the value is one */
-    uint32_t changes; /* ... and was set so often again */
+    uint32_t max_hold_ms; /* 0: none (S16.3) */
+    bool is_key;          /* S13 */
+    bool is_hash;         /* ... and the value is one */
+    uint32_t changes;     /* ... and was set so often again */
 };
 
 struct model_grant {
@@ -109,6 +110,7 @@ struct model_grant {
     uint32_t depth;
     uint64_t revoke_at_ms;  /* 0: not revoked */
     uint64_t revoke_record; /* of the audit trail */
+    uint64_t reported;      /* a bit for each name that was held too long (S16.2) */
 };
 
 /* The private waiters that are attached through one node. When the node is gone they are a group of
@@ -125,6 +127,7 @@ struct model_node_waiters {
 struct model_waiter {
     struct request r;
     uint64_t ticket;
+    uint64_t since_ms; /* 0: before version 7 */
     uint64_t attachment;
     uint32_t node;
     uint64_t wait_deadline_ms;
@@ -166,6 +169,24 @@ struct model_counter {
     int64_t number;
     uint64_t change;
     uint64_t deadline_ms; /* NEVER: none */
+};
+
+/* From this cluster time on, the wall clock showed this (S16.1). */
+struct model_wall {
+    uint64_t cluster_ms;
+    uint64_t wall_ms;
+};
+
+struct model_alert {
+    uint32_t tenant;
+    struct owned prefix;
+    uint64_t held_ms;
+};
+
+struct model_sink {
+    struct owned name;
+    uint64_t index;
+    uint32_t ordinal;
 };
 
 struct model_transact {
@@ -223,6 +244,9 @@ struct model {
     struct model_share shares[MODEL_TENANTS];
     struct model_policy policy;
     struct model_session *purge_at; /* the next to look at for a removed principal; or NULL */
+    struct list walls;              /* struct model_wall, oldest first */
+    struct list alerts;             /* struct model_alert, in the order in which they were set */
+    struct list sinks;              /* struct model_sink, the one that moved last at the end */
     struct list counters;
     uint64_t counter_changes;
     struct list scratch; /* blocks that the last result points to */
@@ -264,7 +288,9 @@ struct model_grant *model_find_lease(const struct model *m, uint32_t tenant, str
 struct model_waiter *model_find_waiter(const struct model *m, uint32_t tenant, struct id lease);
 uint64_t model_session_deadline(const struct model_session *s);
 uint32_t model_grant_ttl(const struct model_grant *g);
-uint64_t model_grant_deadline(const struct model_grant *g); /* without a revocation */
+uint64_t model_grant_deadline(const struct model_grant *g);   /* without a revocation */
+uint64_t model_grant_lease_ends(const struct model_grant *g); /* ... and max_hold */
+uint64_t model_grant_hold_until(const struct model_grant *g); /* 0: no max_hold */
 uint64_t model_grant_due(const struct model_grant *g);
 /* Until when a detached waiter keeps its place; NEVER: it is attached. */
 uint64_t model_waiter_leaves(const struct model_waiter *w);
@@ -391,6 +417,16 @@ bool model_principal_exists(const struct model *m, uint32_t principal);
 bool model_owns(const struct command *c, const struct model_session *s);
 /* Who stands in the audit trail. */
 struct slice model_actor(struct model *m, const struct command *c, struct slice said);
+
+/* model_time.c: S16 */
+bool model_is_of_7(const struct command *c);
+/* Cluster time moved. */
+void model_note_wall(struct model *m);
+void model_alert_set(struct model *m, const struct command *c, struct result *out);
+void model_alert_remove(struct model *m, const struct command *c, struct result *out);
+void model_long_held(struct model *m, const struct command *c, struct result *out);
+void model_sink_position(struct model *m, const struct command *c, struct result *out);
+void model_free_times(struct model *m);
 
 /* model_grant.c */
 void model_renew_grant(struct model *m, struct model_grant *g, uint32_t ttl_ms);

@@ -79,7 +79,7 @@ void model_timer_lower(uint64_t *timer_ms, uint64_t at_ms)
 /* One that lasts as long as its session needs no timer. */
 void model_grant_reschedule(struct model_grant *g)
 {
-    if (g->r.ttl_ms != 0 || g->revoke_at_ms != 0) {
+    if (g->r.ttl_ms != 0 || g->revoke_at_ms != 0 || g->r.max_hold_ms != 0) {
         model_timer_lower(&g->timer_ms, model_grant_due(g));
     }
 }

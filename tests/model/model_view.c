@@ -16,9 +16,24 @@ void model_stats(const struct model *m, struct core_stats *out)
         out->audit_records += m->shares[i].audit.count;
     }
     out->counters = m->counters.count;
+    out->alerts = m->alerts.count;
+    for (size_t i = 0; i < m->grants.count; i++) {
+        uint64_t reported = ((const struct model_grant *)m->grants.at[i])->reported;
+        out->long_held += (uint64_t)__builtin_popcountll(reported);
+    }
 }
 
-static struct grant_view view_of_grant(const struct model_grant *g)
+static bool is_reported(const struct model_grant *g, const struct model_name *name)
+{
+    uint32_t part = 0;
+    while (g->r.names[part] != name) {
+        part++;
+    }
+    return (g->reported & UINT64_C(1) << part) != 0;
+}
+
+static struct grant_view view_of_grant(const struct model *m, const struct model_name *name,
+                                       const struct model_grant *g)
 {
     return (struct grant_view){
         .holder = {.client = owned_slice(&g->r.session->client),
@@ -28,7 +43,8 @@ static struct grant_view view_of_grant(const struct model_grant *g)
                    .permits = g->r.permits,
                    .since_ms = g->since_ms,
                    .deadline_ms = model_grant_deadline(g),
-                   .trace = owned_slice(&g->r.trace)},
+                   .trace = owned_slice(&g->r.trace),
+                   .since_wall_ms = model_wall_of(m, g->since_ms)},
         .token = g->token,
         .session = g->r.session->is_private ? (struct id){0, 0} : g->r.session->id,
         .lease = g->r.lease,
@@ -38,6 +54,8 @@ static struct grant_view view_of_grant(const struct model_grant *g)
         .revoke_at_ms = g->revoke_at_ms,
         .value = owned_slice(&g->r.value),
         .is_key = g->r.is_key,
+        .hold_until_ms = model_grant_hold_until(g),
+        .long_held = is_reported(g, name),
     };
 }
 
@@ -57,7 +75,8 @@ static void view_of_lock(struct model *m, struct model_name *name, struct lock_v
     out->reserved_for = about.reserved_for;
     out->has_holder = about.has_holder;
     if (about.has_holder) {
-        out->first = view_of_grant(name->holders.at[0]);
+        out->first = view_of_grant(m, name, name->holders.at[0]);
+        out->long_held = out->first.long_held;
     }
 }
 
@@ -96,7 +115,7 @@ bool model_view_holders_and_waiters(struct model *m, uint32_t tenant, struct sli
         return false;
     }
     for (size_t i = 0; i < name->holders.count; i++) {
-        struct grant_view view = view_of_grant(name->holders.at[i]);
+        struct grant_view view = view_of_grant(m, name, name->holders.at[i]);
         on_grant(ctx, &view);
     }
     for (size_t i = 0; i < name->queue.count; i++) {
@@ -116,6 +135,8 @@ bool model_view_holders_and_waiters(struct model *m, uint32_t tenant, struct sli
             .session = w->r.session->is_private ? (struct id){0, 0} : w->r.session->id,
             .lease = w->r.lease,
             .trace = owned_slice(&w->r.trace),
+            .since_ms = w->since_ms,
+            .since_wall_ms = w->since_ms != 0 ? model_wall_of(m, w->since_ms) : 0,
         };
         on_waiter(ctx, &view);
     }

@@ -64,6 +64,7 @@ static void announce_grant(struct model *m, const struct model_grant *g,
     if (waited != NULL) {
         more.attachment = waited->attachment;
         more.node = waited->node;
+        more.waited_ms = waited->since_ms != 0 ? m->now_ms - waited->since_ms : 0;
     }
     for (uint32_t i = 0; i < g->r.parts; i++) {
         model_emit_grant(m, EVENT_GRANTED, g, i, &more);

@@ -4,7 +4,9 @@
 
 #define COMMON_WEIGHTS                                                                    \
     [COMMAND_LEAD] = 2, [COMMAND_TICK] = 6, [COMMAND_ADVANCE] = 2, [COMMAND_UPGRADE] = 1, \
-    [COMMAND_NOTE] = 1, [COMMAND_FENCE_RESET] = 2, [COMMAND_POLICY_CHANGE] = 6
+    [COMMAND_NOTE] = 1, [COMMAND_FENCE_RESET] = 2, [COMMAND_POLICY_CHANGE] = 6,           \
+    [COMMAND_ALERT_SET] = 2, [COMMAND_ALERT_REMOVE] = 1, [COMMAND_LONG_HELD] = 6,         \
+    [COMMAND_SINK_POSITION] = 1
 
 const struct profile profiles[PROFILE_COUNT] = {
     [PROFILE_MIXED] =

@@ -189,6 +189,26 @@ static inline void fill_command(struct command *c, enum command_type type)
     case COMMAND_POLICY_CHANGE:
         fill_policy_change(c);
         break;
+    case COMMAND_ALERT_SET:
+        c->alert_set.prefix = slice_of("jobs/");
+        c->alert_set.held_ms = 600000;
+        c->alert_set.actor = slice_of("oncall");
+        c->alert_set.reason = slice_of("10m");
+        break;
+    case COMMAND_ALERT_REMOVE:
+        c->alert_remove.prefix = slice_of("jobs/");
+        c->alert_remove.actor = slice_of("oncall");
+        c->alert_remove.reason = slice_of("noise");
+        break;
+    case COMMAND_LONG_HELD:
+        c->long_held.name = slice_of("jobs/1");
+        c->long_held.token = 1024;
+        break;
+    case COMMAND_SINK_POSITION:
+        c->sink_position.name = slice_of("kafka");
+        c->sink_position.index = 77;
+        c->sink_position.ordinal = 3;
+        break;
     default:
         break;
     }

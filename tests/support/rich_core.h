@@ -458,6 +458,74 @@ static inline void rich_policy(struct rich *r)
     rich_change_policy(r, &changes, true); /* the next entry ends its sessions */
 }
 
+static inline void rich_rule(struct rich *r, uint32_t tenant, const char *prefix, uint64_t held_ms)
+{
+    struct command c;
+    command_init(&c, COMMAND_ALERT_SET);
+    c.tenant = tenant;
+    c.alert_set.prefix = slice_of(prefix);
+    c.alert_set.held_ms = held_ms;
+    c.alert_set.actor = slice_of("op");
+    c.alert_set.reason = slice_of("why");
+    rich_apply(r, &c);
+    hf_assert(r->result.error == HF_OK);
+}
+
+static inline void rich_report(struct rich *r, uint32_t tenant, const char *name, uint64_t token)
+{
+    struct command c;
+    command_init(&c, COMMAND_LONG_HELD);
+    c.tenant = tenant;
+    c.long_held.name = slice_of(name);
+    c.long_held.token = token;
+    rich_apply(r, &c);
+    hf_assert(r->result.count == 1);
+}
+
+static inline void rich_sink(struct rich *r, const char *name, uint64_t index, uint32_t ordinal)
+{
+    struct command c;
+    command_init(&c, COMMAND_SINK_POSITION);
+    c.sink_position.name = slice_of(name);
+    c.sink_position.index = index;
+    c.sink_position.ordinal = ordinal;
+    rich_apply(r, &c);
+}
+
+/* Steps of the wall clock; rules, and grants past them; max_hold, held and waited for; sinks (S16). */
+static inline void rich_times(struct rich *r)
+{
+    rich_pass(r, 1);
+    r->now_ms++;
+    core_begin(r->core, ++r->index, r->now_ms, UINT64_C(1700000005000) + r->now_ms);
+    rich_rule(r, 0, "long/", 1000);
+    rich_rule(r, 0, "", 5000);
+    rich_rule(r, 1, "jobs/1", 1000);
+    rich_open(r, 700, "stuck", 60000);
+    struct command c = rich_acquire_command(700, 700, "long/1");
+    c.acquire.max_hold_ms = 40000;
+    rich_apply(r, &c);
+    uint64_t single = r->result.token;
+    c = rich_acquire_command(700, 701, "long/2");
+    rich_add_name(&c, "long/3");
+    c.acquire.max_hold_ms = 50000;
+    rich_apply(r, &c);
+    uint64_t several = r->result.token;
+    c = rich_acquire_command(0, 702, "long/4");
+    c.acquire.max_hold_ms = 20000;
+    rich_apply(r, &c);
+    c = rich_acquire_command(0, 703, "long/4");
+    c.acquire.max_hold_ms = 30000;
+    rich_apply(r, &c);
+    hf_assert(r->result.outcome == OUTCOME_QUEUED);
+    rich_pass(r, 1500);
+    rich_report(r, 0, "long/1", single);
+    rich_report(r, 0, "long/3", several); /* and not its first part */
+    rich_sink(r, "kafka", 40, 2);
+    rich_sink(r, "file", 41, 0);
+    rich_sink(r, "kafka", 42, 1);
+}
+
 /* The core has everything but work that was left over; see rich_overflow. */
 static inline struct rich rich_new(const struct core_options *options)
 {
@@ -471,6 +539,7 @@ static inline struct rich rich_new(const struct core_options *options)
     rich_past(&r);
     rich_keys(&r);
     rich_policy(&r);
+    rich_times(&r);
     return r;
 }
 

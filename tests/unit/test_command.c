@@ -312,7 +312,7 @@ static void entries_of_any_size_are_applied_in_order(void **state)
         assert_int_equal(seen.count, sizes[i]);
         assert_int_equal(core_index(core), 9);
         assert_int_equal(core_now_ms(core), 1234);
-        assert_int_equal(core_wall_ms(core), 5678);
+        assert_int_equal(core_last_wall_ms(core), 5678);
         core_free(core);
     }
 }

@@ -152,7 +152,7 @@ static void a_state_of_an_earlier_version_can_be_upgraded(void **state)
         struct core *core = core_of(&snapshot);
         command_init(&upgrade, COMMAND_UPGRADE);
         upgrade.upgrade.version = CORE_VERSION;
-        core_begin(core, core_index(core) + 1, core_now_ms(core), core_wall_ms(core));
+        core_begin(core, core_index(core) + 1, core_now_ms(core), core_last_wall_ms(core));
         core_apply(core, &upgrade, &result);
         assert_int_equal(result.error, HF_OK);
         struct bytes written = snapshot_of(core);

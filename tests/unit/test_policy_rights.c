@@ -218,8 +218,12 @@ static const struct {
     [COMMAND_REVOKE] = {true, OPERATES},
     [COMMAND_FENCE_RESET] = {true, OPERATES},
     [COMMAND_NOTE] = {true, OPERATES},
-    [COMMAND_TRANSACT] = {true, LOCKS},      /* see the test of transactions */
-    [COMMAND_POLICY_CHANGE] = {true, ADMINS} /* ... and of policy changes */
+    [COMMAND_TRANSACT] = {true, LOCKS},            /* see the test of transactions */
+    [COMMAND_POLICY_CHANGE] = {true, ADMINS},      /* ... and of policy changes */
+    [COMMAND_ALERT_SET] = {true, BIT(EVERYTHING)}, /* `operate` on the whole tenant */
+    [COMMAND_ALERT_REMOVE] = {true, BIT(EVERYTHING)},
+    [COMMAND_LONG_HELD] = {true, 0},
+    [COMMAND_SINK_POSITION] = {true, 0},
 };
 
 static uint32_t who_may(const struct command *c)

@@ -205,7 +205,7 @@ static void the_counter_and_the_clock_survive(void **state)
     assert_int_equal(core_counter(core), core_counter(r.core));
     assert_int_equal(core_epoch(core), core_epoch(r.core));
     assert_int_equal(core_now_ms(core), core_now_ms(r.core));
-    assert_int_equal(core_wall_ms(core), core_wall_ms(r.core));
+    assert_int_equal(core_last_wall_ms(core), core_last_wall_ms(r.core));
     assert_int_equal(core_index(core), core_index(r.core));
     assert_int_equal(core_next_due_ms(core), core_next_due_ms(r.core));
     struct core_stats a;
@@ -548,7 +548,7 @@ static void newer_versions_are_distinguished_from_damage(void **state)
     struct bytes snapshot = snapshot_of(empty);
     assert_int_equal(snapshot.data[SNAPSHOT_MAGIC_BYTES], 1);
     snapshot.data[SNAPSHOT_MAGIC_BYTES] = SNAPSHOT_FORMAT + 1;
-    assert_refused(snapshot.data, snapshot.len, HF_VERSION, "format version 6 is newer");
+    assert_refused(snapshot.data, snapshot.len, HF_VERSION, "format version 7 is newer");
     snapshot.data[SNAPSHOT_MAGIC_BYTES] = SNAPSHOT_FORMAT;
     assert_refused(snapshot.data, snapshot.len, HF_CORRUPT, "has this format");
     snapshot.data[SNAPSHOT_MAGIC_BYTES + 4] = CORE_VERSION + 1;
