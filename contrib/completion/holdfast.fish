@@ -109,6 +109,8 @@ complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a dev -d 'r
 complete -c holdfast -n "__fish_seen_subcommand_from dev" -l nodes -r -d 'number of nodes, 1 to 9 (default: 5)'
 complete -c holdfast -n "__fish_seen_subcommand_from dev" -l dir -r -d 'folder for the data and the logs of all nodes (default: /var/lib/holdfast-dev for root, else ~/.local/state/holdfast-dev)'
 complete -c holdfast -n "__fish_seen_subcommand_from dev" -l base-port -r -d 'client port of node 1 (default: 4653)'
+complete -c holdfast -n "__fish_seen_subcommand_from dev" -l restart-after -r -d 'time until a node that ended starts again (default: 3s); it doubles with each failed start, and after 5 in a row the node stays down'
+complete -c holdfast -n "__fish_seen_subcommand_from dev" -l no-restart -d 'leave a node that ended down and print the command that starts it'
 complete -c holdfast -n "__fish_seen_subcommand_from dev" -l secure -d 'use TLS and authentication: make certificates, an administrator and the tenants red and blue'
 complete -c holdfast -n "__fish_seen_subcommand_from dev" -l help -s h -d 'this list'
 complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a ls -d 'list the locks that are held or waited for'

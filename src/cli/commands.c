@@ -28,7 +28,7 @@ static const struct cli_command commands[] = {
      "holdfast serve --id 1 --cluster 1=10.0.0.1:4654,2=10.0.0.2:4654,3=10.0.0.3:4654 --bootstrap",
      serve_main, NULL, NULL},
     {"dev", "run a cluster on this machine, for trying out and for tests",
-     "[--nodes N] [--dir DIR] [--base-port P]",
+     "[--nodes N] [--dir DIR] [--base-port P] [--no-restart]",
      "holdfast dev --nodes 3", dev_main, NULL, NULL},
     {"ls", "list the locks that are held or waited for", "[PREFIX]",
      "holdfast ls billing/", ls_main, ls_options, NULL},

@@ -1,7 +1,7 @@
-/* `holdfast dev`: its flags and its output. */
+/* `holdfast dev`: its flags, start, and what it does when a node ends. */
 #include "server/dev.h"
 
-#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "server/dev_cluster.h"
+#include "server/dev_print.h"
 #include "server/dev_secure.h"
 #include "server/flags.h"
 #include "server/serve.h"
@@ -20,6 +21,8 @@ struct dev_settings {
     uint64_t base_port;
     const char *given_dir;
     char dir[DEV_PATH];
+    uint64_t restart_after_ms;
+    bool no_restart;
     bool secure;
     bool help;
 };
@@ -32,6 +35,12 @@ static const struct flag flags[] = {
      "~/.local/state/holdfast-dev)"},
     {"base-port", 0, FLAG_NUMBER_IN(struct dev_settings, base_port, 1, UINT16_MAX), "P",
      "client port of node 1 (default: 4653)"},
+    {"restart-after", 0,
+     FLAG_DURATION_IN(struct dev_settings, restart_after_ms, 1, DEV_PAUSE_MAX_MS), "DURATION",
+     "time until a node that ended starts again (default: 3s); it doubles with each failed start, "
+     "and after 5 in a row the node stays down"},
+    {"no-restart", 0, FLAG_SWITCH(struct dev_settings, no_restart), NULL,
+     "leave a node that ended down and print the command that starts it"},
     {"secure", 0, FLAG_SWITCH(struct dev_settings, secure), NULL,
      "use TLS and authentication: make certificates, an administrator and the tenants red and "
      "blue"},
@@ -46,9 +55,10 @@ static void print_help(void)
     printf(
         "\nNode i uses the port P+10*(i-1) for clients, the next port for peers and the one after "
         "that\nfor the Redis protocol.\n\n"
-        "Prints a line for each node, then `ready` with the endpoints. Ctrl-C stops all nodes. "
-        "The\nfolder stays, and the next start continues with the same data. With --secure, "
-        "DIR/secure\nhas the certificates and the tokens.\n");
+        "Prints the address of the dashboard, a line for each node, then `ready` with the "
+        "endpoints.\nA node that ends starts again after some seconds. Ctrl-C stops all nodes. The "
+        "folder stays,\nand the next start continues with the same data. With --secure, DIR/secure "
+        "has the\ncertificates and the tokens.\n");
 }
 
 static void default_dir(struct dev_settings *o)
@@ -67,7 +77,7 @@ static void default_dir(struct dev_settings *o)
 static bool parse(struct dev_settings *o, int count, char **arguments)
 {
     struct flag_words words;
-    *o = (struct dev_settings){.nodes = 5, .base_port = 4653};
+    *o = (struct dev_settings){.nodes = 5, .base_port = 4653, .restart_after_ms = DEV_PAUSE_MS};
     default_dir(o);
     if (!flags_read("dev", flags, FLAGS_ANY_ORDER, count, arguments, o, &words) ||
         !flags_words_check("dev", &words, 0)) {
@@ -86,100 +96,6 @@ static bool parse(struct dev_settings *o, int count, char **arguments)
         return false;
     }
     return true;
-}
-
-/* ---- output ---- */
-
-static void print_nodes(const struct dev_cluster *c)
-{
-    for (unsigned i = 0; i < c->count; i++) {
-        const struct dev_node *n = &c->nodes[i];
-        printf("node %u  %s://127.0.0.1:%u  pid %d  data %s  log %s\n", n->id,
-               dev_is_secure(c) ? "https" : "http", n->client_port, (int)n->pid, n->folder, n->log);
-    }
-    fflush(stdout);
-}
-
-/* The program that a shell would run; false if PATH has none. */
-static bool find_in_path(const char *name, char *out, size_t size)
-{
-    const char *at = getenv("PATH");
-    while (at != NULL && *at != '\0') {
-        size_t len = strcspn(at, ":");
-        int used = len == 0 ? snprintf(out, size, "./%s", name)
-                            : snprintf(out, size, "%.*s/%s", (int)len, at, name);
-        if (used > 0 && (size_t)used < size && access(out, X_OK) == 0) {
-            return true;
-        }
-        at += len + (at[len] == ':' ? 1 : 0);
-    }
-    return false;
-}
-
-bool dev_is_in_path(const char *name)
-{
-    char found[PATH_MAX];
-    return find_in_path(name, found, sizeof(found));
-}
-
-/* The shell word that runs this program in any folder: "holdfast" if PATH leads to it, else its
- * path, quoted if necessary. */
-static void write_name(char word[DEV_WORD])
-{
-    char found[PATH_MAX];
-    char real[PATH_MAX];
-    char own[PATH_MAX];
-    ssize_t len = readlink("/proc/self/exe", own, sizeof(own) - 1);
-    own[len > 0 ? len : 0] = '\0';
-    bool is_in_path = find_in_path("holdfast", found, sizeof(found)) &&
-                      realpath(found, real) != NULL && strcmp(real, own) == 0;
-    dev_shell_word(len <= 0 || is_in_path ? "holdfast" : own, word);
-}
-
-static void print_tips(const struct dev_cluster *c, const char *name)
-{
-    unsigned first = c->nodes[0].client_port;
-    unsigned last = c->nodes[c->count - 1].client_port;
-    printf("\nTry it in another terminal, with any node:\n"
-           "  %s lock --endpoints 127.0.0.1:%u demo -- sleep 30\n"
-           "  %s show --endpoints 127.0.0.1:%u demo\n",
-           name, first, name, last);
-    if (dev_is_in_path("curl")) {
-        printf("  curl -s -XPOST http://127.0.0.1:%u/api/v1/locks/demo/acquire "
-               "-d '{\"client_id\":\"me\",\"ttl_ms\":30000}'\n"
-               "  curl -s http://127.0.0.1:%u/api/v1/cluster\n",
-               first, last);
-    }
-}
-
-static void print_ready(const struct dev_cluster *c, unsigned leader)
-{
-    char name[DEV_WORD];
-    write_name(name);
-    printf("ready  leader: node %u  endpoints: ", leader);
-    for (unsigned i = 0; i < c->count; i++) {
-        printf("%s127.0.0.1:%u", i == 0 ? "" : ",", c->nodes[i].client_port);
-    }
-    printf("\n");
-    if (dev_is_secure(c)) {
-        dev_secure_print(c, name);
-    } else {
-        print_tips(c, name);
-    }
-    printf("  kill -9 %d    # crash a node\n"
-           "Ctrl-C stops all.\n",
-           (int)c->nodes[0].pid);
-    fflush(stdout);
-}
-
-static void print_end(const struct dev_node *node, int status)
-{
-    if (WIFSIGNALED(status)) {
-        printf("node %u was killed by signal %d\n", node->id, WTERMSIG(status));
-    } else {
-        printf("node %u ended with exit code %d\n", node->id, WEXITSTATUS(status));
-    }
-    fflush(stdout);
 }
 
 static bool all_ready(const struct dev_cluster *c)
@@ -216,25 +132,52 @@ static bool wait_until_ready(struct dev_cluster *c, int *code)
         *code = EXIT_START_FAILED;
         return false;
     }
-    print_ready(c, node->leader);
+    dev_print_ready(c, node->leader);
     return true;
 }
 
-static int watch(struct dev_cluster *c)
+/* True: the node starts again. */
+static bool handle_end(const struct dev_settings *o, struct dev_cluster *c, struct dev_node *node,
+                       int status)
+{
+    bool is_signal = WIFSIGNALED(status);
+    struct dev_end end = {
+        .was_ready = node->ready,
+        .was_signalled = is_signal && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM)};
+    if (o->no_restart) {
+        dev_print_down(c, node, status);
+        return false;
+    }
+    if (!dev_restart_plan(&node->restart, end, o->restart_after_ms, dev_now_ms())) {
+        dev_print_given_up(c, node, status);
+        return false;
+    }
+    dev_print_restart(node, status);
+    return true;
+}
+
+static int watch(const struct dev_settings *o, struct dev_cluster *c)
 {
     struct dev_node *node = NULL;
     int status = 0;
-    unsigned running = c->count;
+    unsigned running = c->count; /* or to be started again */
     while (running > 0) {
-        enum dev_event event = dev_cluster_wait(c, -1, &node, &status);
-        if (event == DEV_SIGNAL) {
+        switch (dev_cluster_wait(c, dev_cluster_restart_in_ms(c), &node, &status)) {
+        case DEV_SIGNAL:
             printf("stopping\n");
             fflush(stdout);
             return 0;
+        case DEV_ENDED:
+            running -= handle_end(o, c, node, status) ? 0 : 1;
+            break;
+        case DEV_READY:
+            dev_print_back(node);
+            break;
+        case DEV_NOTHING:
+            break;
         }
-        if (event == DEV_ENDED) {
-            print_end(node, status);
-            running--;
+        if (!dev_cluster_restart_due(c)) {
+            return EXIT_START_FAILED;
         }
     }
     printf("all nodes have ended\n");
@@ -255,13 +198,17 @@ int dev_main(int count, char **arguments)
     dev_cluster_init(&cluster, (unsigned)options.nodes, (uint16_t)options.base_port, options.dir,
                      options.secure);
     if (!dev_cluster_ports_are_free(&cluster) || !dev_cluster_prepare_folder(&cluster) ||
-        (options.secure && !dev_secure_prepare(&cluster)) || !dev_cluster_start(&cluster)) {
+        (options.secure && !dev_secure_prepare(&cluster))) {
         return EXIT_START_FAILED;
     }
-    print_nodes(&cluster);
+    dev_print_dashboard(&cluster);
+    if (!dev_cluster_start(&cluster)) {
+        return EXIT_START_FAILED;
+    }
+    dev_print_nodes(&cluster);
     int code = 0;
     if (wait_until_ready(&cluster, &code)) {
-        code = watch(&cluster);
+        code = watch(&options, &cluster);
     }
     dev_cluster_stop(&cluster);
     return code;

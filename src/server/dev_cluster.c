@@ -3,13 +3,11 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -18,13 +16,11 @@
 #include <unistd.h>
 
 #include "node/node.h"
+#include "server/dev_node.h"
 
 enum {
     STOP_MS = 10000, /* from SIGTERM to SIGKILL */
-    CHILD_READY_FD = 3,
     LOG_TAIL = 2000,
-    LIST_MAX = 512,
-    WORDS = 27, /* of the command of a node */
 };
 
 static int signal_fd = -1;
@@ -144,111 +140,6 @@ bool dev_cluster_prepare_folder(const struct dev_cluster *c)
 
 /* ---- starting ---- */
 
-struct node_words {
-    char id[16], client[32], peer[32], resp[32], list[LIST_MAX];
-    char cert[DEV_PATH + 64], key[DEV_PATH + 64], ca[DEV_PATH + 64];
-    const char *words[WORDS + 1]; /* NULL at the end */
-    size_t count;
-};
-
-static void add_pair(struct node_words *w, const char *flag, const char *value)
-{
-    hf_assert(w->count + 2 <= WORDS);
-    w->words[w->count++] = flag;
-    w->words[w->count++] = value;
-}
-
-static void add_addresses(struct node_words *w, const struct dev_cluster *c,
-                          const struct dev_node *node)
-{
-    size_t len = 0;
-    for (unsigned i = 0; i < c->count; i++) {
-        len += (size_t)snprintf(w->list + len, sizeof(w->list) - len, "%s%u=127.0.0.1:%u",
-                                i == 0 ? "" : ",", c->nodes[i].id, c->nodes[i].client_port + 1u);
-    }
-    snprintf(w->id, sizeof(w->id), "%u", node->id);
-    snprintf(w->client, sizeof(w->client), "127.0.0.1:%u", node->client_port);
-    snprintf(w->peer, sizeof(w->peer), "127.0.0.1:%u", node->client_port + 1u);
-    snprintf(w->resp, sizeof(w->resp), "127.0.0.1:%u", node->client_port + 2u);
-    add_pair(w, "--id", w->id);
-    add_pair(w, "--client", w->client);
-    add_pair(w, "--peer", w->peer);
-    add_pair(w, "--resp", w->resp);
-    add_pair(w, "--cluster", w->list);
-    add_pair(w, "--cluster-name", DEV_CLUSTER_NAME);
-}
-
-static void add_credentials(struct node_words *w, const struct dev_cluster *c,
-                            const struct dev_node *node)
-{
-    snprintf(w->cert, sizeof(w->cert), "%s/node-%u.pem", c->secure_dir, node->id);
-    snprintf(w->key, sizeof(w->key), "%s/node-%u-key.pem", c->secure_dir, node->id);
-    snprintf(w->ca, sizeof(w->ca), "%s/ca.pem", c->secure_dir);
-    add_pair(w, "--tls-cert", w->cert);
-    add_pair(w, "--tls-key", w->key);
-    add_pair(w, "--tls-ca", w->ca);
-    add_pair(w, "--auth", "on");
-}
-
-static _Noreturn void become_node(const struct dev_cluster *c, const struct dev_node *node,
-                                  int ready_fd, bool bootstrap, pid_t parent)
-{
-    static struct node_words w;
-    add_pair(&w, "holdfast", "serve");
-    add_pair(&w, "--data", node->folder);
-    add_pair(&w, "--ready-fd", "3");
-    add_addresses(&w, c, node);
-    if (dev_is_secure(c)) {
-        add_credentials(&w, c, node);
-    }
-    w.words[w.count] = bootstrap ? "--bootstrap" : NULL;
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)setpgid(0, 0); /* Ctrl-C goes to the parent only, which stops the nodes */
-    int log = open(node->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    int nothing = open("/dev/null", O_RDWR);
-    /* dup2 of a descriptor onto itself does not clear FD_CLOEXEC. */
-    int kept =
-        ready_fd == CHILD_READY_FD ? fcntl(ready_fd, F_SETFD, 0) : dup2(ready_fd, CHILD_READY_FD);
-    if (log < 0 || nothing < 0 || kept < 0) {
-        _exit(127);
-    }
-    (void)dup2(nothing, STDIN_FILENO);
-    (void)dup2(log, STDOUT_FILENO);
-    (void)dup2(log, STDERR_FILENO);
-    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) {
-        _exit(0);
-    }
-    execv("/proc/self/exe", (char **)(uintptr_t)w.words);
-    _exit(127);
-}
-
-static bool start_node(struct dev_cluster *c, struct dev_node *node, bool bootstrap)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        fprintf(stderr, "holdfast: cannot create a pipe: %s\n", strerror(errno));
-        return false;
-    }
-    pid_t parent = getpid();
-    pid_t pid = fork();
-    if (pid == 0) {
-        become_node(c, node, ends[1], bootstrap, parent);
-    }
-    close(ends[1]);
-    if (pid < 0) {
-        close(ends[0]);
-        fprintf(stderr, "holdfast: cannot start a process: %s\n", strerror(errno));
-        return false;
-    }
-    node->pid = pid;
-    node->ready_fd = ends[0];
-    node->ready = false;
-    return true;
-}
-
 bool dev_cluster_start(struct dev_cluster *c)
 {
     sigset_t mine;
@@ -266,7 +157,7 @@ bool dev_cluster_start(struct dev_cluster *c)
         bootstrap = bootstrap && !node_folder_is_used(c->nodes[i].folder);
     }
     for (unsigned i = 0; i < c->count; i++) {
-        if (!start_node(c, &c->nodes[i], bootstrap)) {
+        if (!dev_node_start(c, &c->nodes[i], bootstrap)) {
             dev_cluster_stop(c);
             return false;
         }
@@ -344,14 +235,36 @@ enum dev_event dev_cluster_wait(struct dev_cluster *c, int timeout_ms, struct de
     return take_signal(c, node, status);
 }
 
-/* ---- stopping ---- */
+/* ---- starting again ---- */
 
-static int64_t monotonic_ms(void)
+int dev_cluster_restart_in_ms(const struct dev_cluster *c)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    int64_t now_ms = dev_now_ms();
+    int64_t least_ms = -1;
+    for (unsigned i = 0; i < c->count; i++) {
+        int64_t due_ms = c->nodes[i].restart.due_ms;
+        int64_t left_ms = due_ms > now_ms ? due_ms - now_ms : 0;
+        if (due_ms != 0 && (least_ms < 0 || left_ms < least_ms)) {
+            least_ms = left_ms;
+        }
+    }
+    return (int)least_ms;
 }
+
+bool dev_cluster_restart_due(struct dev_cluster *c)
+{
+    int64_t now_ms = dev_now_ms();
+    for (unsigned i = 0; i < c->count; i++) {
+        struct dev_node *node = &c->nodes[i];
+        if (node->restart.due_ms != 0 && node->restart.due_ms <= now_ms &&
+            !dev_node_start(c, node, false)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- stopping ---- */
 
 static unsigned signal_all(const struct dev_cluster *c, int number)
 {
@@ -371,10 +284,10 @@ void dev_cluster_stop(struct dev_cluster *c)
 {
     struct dev_node *node;
     int status;
-    int64_t until = monotonic_ms() + STOP_MS;
+    int64_t until = dev_now_ms() + STOP_MS;
     signal_all(c, SIGTERM);
     while (signal_all(c, 0) > 0) {
-        int64_t left = until - monotonic_ms();
+        int64_t left = until - dev_now_ms();
         if (left <= 0) {
             signal_all(c, SIGKILL);
             left = STOP_MS;

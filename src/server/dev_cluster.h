@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
+
+#include "server/dev_restart.h"
 
 enum { DEV_NODES_MAX = 9, DEV_PORT_STEP = 10, DEV_PATH = 3072 };
 #define DEV_CLUSTER_NAME "dev"
@@ -19,6 +22,7 @@ struct dev_node {
     int ready_fd; /* -1: closed */
     bool ready;
     unsigned leader; /* as the node reported when it was ready */
+    struct dev_restart restart;
 };
 
 struct dev_cluster {
@@ -46,6 +50,12 @@ enum dev_event { DEV_NOTHING, DEV_READY, DEV_ENDED, DEV_SIGNAL };
 enum dev_event dev_cluster_wait(struct dev_cluster *c, int timeout_ms, struct dev_node **node,
                                 int *status);
 
+/* Time until the next planned start of a node that has ended; -1: none is planned. */
+int dev_cluster_restart_in_ms(const struct dev_cluster *c);
+/* Starts the nodes whose time has come, with their old data. A node with an empty folder reports
+ * that it lost its disk. */
+bool dev_cluster_restart_due(struct dev_cluster *c);
+
 /* SIGTERM to all nodes; after a timeout, SIGKILL. */
 void dev_cluster_stop(struct dev_cluster *c);
 
@@ -53,7 +63,12 @@ void dev_cluster_stop(struct dev_cluster *c);
 void dev_print_end(const char *path, long bytes);
 void dev_node_print_log(const struct dev_node *node);
 
-/* Whether a shell would find that program. */
-bool dev_is_in_path(const char *name);
+/* The clock of all waits here. */
+static inline int64_t dev_now_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 #endif

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "server/dev_shell.h"
 #include "tls/issue.h"
 
 enum {
@@ -258,22 +259,6 @@ bool dev_secure_make_principals(const struct dev_cluster *c)
 }
 
 /* ---- output ---- */
-
-void dev_shell_word(const char *text, char word[DEV_WORD])
-{
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:,";
-    size_t len = 0;
-    if (text[0] != '\0' && text[strspn(text, plain)] == '\0') {
-        snprintf(word, DEV_WORD, "%s", text);
-        return;
-    }
-    word[len++] = '\'';
-    for (; *text != '\0' && len < DEV_WORD - 6; text++) {
-        len += (size_t)snprintf(word + len, DEV_WORD - len, *text == '\'' ? "'\\''" : "%c", *text);
-    }
-    snprintf(word + len, DEV_WORD - len, "'");
-}
 
 /* The path works in any folder. */
 static void word_of(const struct dev_cluster *c, const char *file, char word[DEV_WORD])

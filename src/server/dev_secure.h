@@ -19,8 +19,4 @@ bool dev_secure_make_principals(const struct dev_cluster *c);
 /* The commands to try, for a shell. `name`: the word that runs this program. */
 void dev_secure_print(const struct dev_cluster *c, const char *name);
 
-enum { DEV_WORD = 4 * DEV_PATH + 64 };
-/* One word of a shell, quoted if necessary. */
-void dev_shell_word(const char *text, char word[DEV_WORD]);
-
 #endif

@@ -44,6 +44,11 @@ def read_until_ready(process):
     raise AssertionError("".join(lines) + process.stderr.read())
 
 
+def stop(process):
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE) == 0
+
+
 def pids(lines):
     return [int(line.split(" pid ")[1].split()[0]) for line in lines if line.startswith("node ")]
 
@@ -97,15 +102,107 @@ def test_a_second_start_goes_on_where_the_first_ended(dev):
     assert second.wait(PATIENCE) == 0
 
 
+def line_with(process, *words):
+    """The next printed line with all these words."""
+    for line in process.stdout:
+        if all(word in line for word in words):
+            return line
+    raise AssertionError(f"{words} did not come: " + process.stderr.read())
+
+
+def test_the_address_of_the_dashboard_comes_first(dev):
+    base = free_base(1)
+    process = dev(1, base)
+    assert read_until_ready(process)[0] == f"dashboard  http://127.0.0.1:{base}/\n"
+    connection = http.client.HTTPConnection("127.0.0.1", base, timeout=PATIENCE)
+    connection.request("GET", "/")
+    answer = connection.getresponse()
+    assert answer.status == 200 and answer.getheader("Content-Type").startswith("text/html")
+
+
 def test_a_killed_node_is_notified_and_the_others_go_on(dev):
+    base = free_base(3)
+    process = dev(3, base, "--no-restart")
+    lines = read_until_ready(process)
+    os.kill(pids(lines)[0], signal.SIGKILL)
+    line_with(process, "node 1 was killed by signal 9")
+    wait_until(lambda: cluster_view(base + 10)["leader"] in (2, 3), "the others go on")
+
+
+def test_a_killed_node_comes_back_with_its_data_and_its_ports(dev):
     base = free_base(3)
     process = dev(3, base)
     lines = read_until_ready(process)
-    os.kill(pids(lines)[0], signal.SIGKILL)
-    for line in process.stdout:
-        if line.startswith("node 1 was killed by signal 9"):
-            break
-    wait_until(lambda: cluster_view(base + 10)["leader"] in (2, 3), "the others go on")
+    folder = next(line.split(" data ")[1].split()[0] for line in lines if line.startswith("node 2"))
+    store = open(f"{folder}/meta", "rb").read()
+    killed = time.monotonic()
+    os.kill(pids(lines)[1], signal.SIGKILL)
+    assert line_with(process, "node 2 was killed by signal 9 (Killed)").endswith("; it starts again in 3.0 s\n")
+    fresh = int(line_with(process, "node 2 is ready again  pid ").split(" pid ")[1])
+    assert time.monotonic() - killed > 2.9 and fresh != pids(lines)[1]
+    view = cluster_view(base + 10)
+    assert view["node"] == 2 and view["leader"] in (1, 2, 3)
+    assert open(f"{folder}/meta", "rb").read() != store  # the next life of the same store
+    os.kill(fresh, signal.SIGTERM)
+    line_with(process, "node 2 ended with exit status 0; it starts again in")
+    line_with(process, "node 2 is ready again  pid ")
+    stop(process)
+
+
+def test_ctrl_c_ends_all_while_a_node_waits_for_its_restart_or_starts(dev):
+    for pause in ("60s", "1ms"):
+        base = free_base(3)
+        process = dev(3, base, "--restart-after", pause, folder=f"dev-{pause}")
+        lines = read_until_ready(process)
+        os.kill(pids(lines)[2], signal.SIGKILL)
+        line_with(process, "node 3 was killed")
+        stop(process)
+        assert process.stdout.read().endswith("stopping\n")
+        assert not any(is_alive(pid) for pid in pids(lines))
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", base + 20))  # no process of the node is left
+
+
+def test_a_node_that_fails_again_and_again_stays_down(dev, tmp_path):
+    base = free_base(3)
+    process = dev(3, base, "--restart-after", "100ms")
+    lines = read_until_ready(process)
+    folder = tmp_path / "dev" / "node-3"
+    folder.rename(tmp_path / "lost")  # it must not begin anew: it had votes
+    os.kill(pids(lines)[2], signal.SIGKILL)
+    for start in range(1, 5):
+        line = line_with(process, "node 3 ended with exit status 1", f"(failed start {start} of 5; its log: ")
+        pause = float(line.split(" in ")[1].split(" s")[0])
+        assert pause <= 0.1 * 2 ** (start - 1), line
+    line_with(process, "node 3 ended with exit status 1; it failed 5 times in a row and stays down")
+    assert f" serve --data {folder} --id 3 " in process.stdout.readline()
+    assert cluster_view(base)["leader"] in (1, 2)
+    stop(process)
+    assert "lost its disk" in process.stderr.read()
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_without_restart_the_printed_command_starts_the_node(dev, tmp_path, secure):
+    base = free_base(3)
+    process = dev(3, base, "--no-restart", *(["--secure"] if secure else []), folder="a folder")
+    lines = read_until_ready(process)
+    os.kill(pids(lines)[1], signal.SIGKILL)
+    line_with(process, "node 2 was killed by signal 9 (Killed); start it in another terminal")
+    command = process.stdout.readline()
+    with subprocess.Popen(dies_with_us(["/bin/sh", "-c", "exec " + command.strip()]), cwd="/",
+                          env={"PATH": "/usr/bin:/bin"}, stderr=subprocess.PIPE, text=True) as by_hand:
+        for line in by_hand.stderr:
+            if '"event":"started"' in line:
+                break
+        else:
+            raise AssertionError("it did not start")
+        if not secure:
+            wait_until(lambda: cluster_view(base + 10)["leader"] in (1, 2, 3), "it is a member again")
+        by_hand.terminate()
+        by_hand.stderr.read()
+    assert by_hand.returncode == 0
+    stop(process)
 
 
 def test_nodes_die_with_the_command_that_started_them(dev):
@@ -197,11 +294,6 @@ class Shell:
         done = self.run(line)
         assert done.returncode == 0, (line, done)
         return done.stdout
-
-
-def stop(process):
-    process.send_signal(signal.SIGINT)
-    assert process.wait(PATIENCE) == 0
 
 
 @pytest.mark.parametrize("folder", ["dev", "it's a folder"])
