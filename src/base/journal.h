@@ -31,6 +31,7 @@ struct journal_field {
     const char *text; /* NULL: a number */
     size_t text_len;
     uint64_t number;
+    bool is_ms; /* a number of milliseconds, written as seconds: 60, 1.5 */
 };
 
 struct journal {
@@ -61,6 +62,12 @@ struct journal {
     (struct journal_field)                   \
     {                                        \
         .name = (name_), .number = (number_) \
+    }
+
+#define JOURNAL_SECONDS(name_, ms_)                     \
+    (struct journal_field)                              \
+    {                                                   \
+        .name = (name_), .number = (ms_), .is_ms = true \
     }
 
 /* journal_note(j, INFO, PEER, "connected", JOURNAL_NUMBER("peer", id), ...): the fields are made

@@ -156,6 +156,7 @@ struct node *node_new(const struct node_options *options, char problem[NODE_PROB
     n->options = *options;
     n->timer_fd = -1;
     n->descriptors.open = descriptors_open();
+    n->lock_lines = lock_lines_new(options->memory, options->journal);
     n->started_us = n->stall.turn_us = node_now(n).boot_us;
     name_addresses(n);
     if (!node_open_tls(n, problem) || !node_open_secret(n, problem) ||
@@ -318,6 +319,7 @@ void node_free(struct node *n)
     node_close_clients(n);
     node_close_tls(n);
     node_close_secret(n);
+    lock_lines_free(n->lock_lines);
     memory_free(memory, n, sizeof(*n));
 }
 

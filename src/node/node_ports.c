@@ -67,35 +67,9 @@ static void on_barrier(void *ctx, void *cookie, bool reached)
     forward_on_barrier(n->forward, cookie, reached);
 }
 
-/* Only the leader logs them: every node applies the same events. */
-static const char *const lock_words[EVENT_COUNT] = {
-    [EVENT_GRANTED] = "lock_acquired",
-    [EVENT_RELEASED] = "lock_released",
-    [EVENT_EXPIRED] = "lock_expired",
-    [EVENT_FORCED] = "lock_forced",
-    [EVENT_REVOKED] = "lock_revoked",
-    [EVENT_RENEWAL_FAILED] = "renewal_failed",
-    [EVENT_FENCE_REJECTED] = "fence_rejected",
-    [EVENT_SESSION_EXPIRED] = "session_expired",
-    [EVENT_LEADER_CHANGED] = "election_changed",
-};
-
 void node_note_event(struct node *n, const struct event *e)
 {
-    const struct journal *journal = n->options.journal;
-    if (!n->serving || lock_words[e->type] == NULL ||
-        !journal->wants(journal->ctx, JOURNAL_INFO, JOURNAL_LOCK)) {
-        return; /* before any formatting: this runs for every grant and release */
-    }
-    char lease[33];
-    snprintf(lease, sizeof(lease), "%016llx%016llx", ull(e->lease.high), ull(e->lease.low));
-    uint64_t left_ms = e->deadline_ms > e->at_ms ? e->deadline_ms - e->at_ms : 0;
-    journal_note(n->options.journal, INFO, LOCK, lock_words[e->type],
-                 JOURNAL_SLICE("resource", e->name), JOURNAL_SLICE("clientId", e->client),
-                 JOURNAL_SLICE("ownerId", e->owner.len > 0 ? e->owner : e->client),
-                 JOURNAL_TEXT("leaseId", lease), JOURNAL_NUMBER("fencingToken", e->token),
-                 JOURNAL_NUMBER("ttlSeconds", left_ms / 1000),
-                 JOURNAL_TEXT("tier", tier_name((enum tier)e->tier)));
+    lock_lines_note(n->lock_lines, e, n->serving);
 }
 
 static void on_event(void *ctx, const struct event *event)

@@ -7,6 +7,7 @@
 #include "node/clients/client_listener.h"
 #include "node/clients/descriptors.h"
 #include "node/forward/forward.h"
+#include "node/lines/lock_lines.h"
 #include "node/log/logger.h"
 #include "node/node.h"
 #include "node/peers/known_stores.h"
@@ -118,6 +119,7 @@ struct node {
     struct snapshot_fetch *fetch;
     struct snapshot_send_options send;
     struct snapshot_gives gives;
+    struct lock_lines *lock_lines;
     struct replica *replica;
     struct forward *forward;
     struct service *service;

@@ -91,6 +91,19 @@ static bool wants(void *ctx, enum journal_level level, enum journal_subsystem su
     return level >= log->levels.at[subsystem];
 }
 
+/* "60", "1.5", "0.025". */
+static struct slice seconds_text(uint64_t ms, char text[32])
+{
+    int len = snprintf(text, 32, "%llu", (unsigned long long)(ms / 1000));
+    if (ms % 1000 != 0) {
+        len += snprintf(text + len, 32 - (size_t)len, ".%03u", (unsigned)(ms % 1000));
+        while (text[len - 1] == '0') {
+            len--;
+        }
+    }
+    return slice_make(text, (size_t)len);
+}
+
 static void write_json(struct log_sink *log, enum journal_level level,
                        enum journal_subsystem subsystem, const char *event,
                        const struct journal_field *fields, size_t count)
@@ -105,8 +118,12 @@ static void write_json(struct log_sink *log, enum journal_level level,
     json_put_u64(&w, "node", log->node);
     json_put_u64(&w, "term", log->term);
     for (size_t i = 0; i < count; i++) {
+        char text[32];
         if (fields[i].text != NULL) {
             json_put_string(&w, fields[i].name, slice_make(fields[i].text, fields[i].text_len));
+        } else if (fields[i].is_ms) {
+            json_write_key(&w, fields[i].name);
+            json_write_raw(&w, seconds_text(fields[i].number, text));
         } else {
             json_put_u64(&w, fields[i].name, fields[i].number);
         }
@@ -126,6 +143,12 @@ static void write_text(struct log_sink *log, enum journal_level level,
                   local.tm_min, local.tm_sec, now.tv_nsec / 1000000, level_words[level],
                   (unsigned long long)log->node, subsystem_words[subsystem], event);
     for (size_t i = 0; i < count; i++) {
+        if (fields[i].text == NULL && fields[i].is_ms) {
+            char text[32];
+            buffer_printf(&log->line, " %s=", fields[i].name);
+            buffer_append_slice(&log->line, seconds_text(fields[i].number, text));
+            continue;
+        }
         if (fields[i].text == NULL) {
             buffer_printf(&log->line, " %s=%llu", fields[i].name,
                           (unsigned long long)fields[i].number);
