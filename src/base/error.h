@@ -190,7 +190,9 @@
     X(ALERT_NOT_FOUND, "alert_not_found", 404, 5,                                                  \
       "the tenant has no long-held rule of this prefix")                                           \
     X(TOO_MANY_ALERTS, "limit_alerts", 429, 8,                                                     \
-      "a tenant has at most 256 long-held rules; remove one first")
+      "a tenant has at most 256 long-held rules; remove one first")                                \
+    X(EVENT_LOG, "event_log_unavailable", 503, 14,                                                 \
+      "this node has no event log that can be read; nothing was done; try another node")
 
 enum hf_error {
 #define X(symbol, code, http, grpc, text) HF_##symbol,

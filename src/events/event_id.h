@@ -16,4 +16,28 @@ static inline bool event_id_after(struct event_id a, struct event_id b)
     return a.index != b.index ? a.index > b.index : a.ordinal > b.ordinal;
 }
 
+/* The place of a record in the event log; no two records have the same.
+ *
+ *   event of the tier CORRECTNESS   its id, 0
+ *   audit record                    its entry, EVENT_AUDIT, its number among those of the entry from 1
+ *   event of the tier EFFICIENCY    that of the record before it, EVENT_LOSSY + a number
+ *
+ * The first two are the same on every node. */
+struct event_position {
+    uint64_t index;
+    uint32_t ordinal;
+    uint32_t sub;
+};
+
+#define EVENT_AUDIT UINT32_MAX
+#define EVENT_LOSSY (UINT32_C(1) << 31)
+
+static inline bool event_position_after(struct event_position a, struct event_position b)
+{
+    if (a.index != b.index) {
+        return a.index > b.index;
+    }
+    return a.ordinal != b.ordinal ? a.ordinal > b.ordinal : a.sub > b.sub;
+}
+
 #endif

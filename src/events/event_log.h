@@ -9,7 +9,7 @@
  * tier EFFICIENCY. The latter are lossy: only the node that led has them, some may be missing, and
  * they carry the id of the newest event of the tier CORRECTNESS.
  *
- * Files: DATA/events/NUMBER.events, each a header, frames, and after it is full a footer (segment.h).
+ * Files: DATA/events/FROM.events, each a header, frames, and after it is full a footer (segment.h).
  * A frame holds the records of some milliseconds, its length and checksum, and the log entries that it
  * covers: (from, to]. No fsync. Frames whose ranges do not join show a gap, whatever caused it (buffer
  * full, disk full, snapshot installed, tail lost in a power cut), so a gap cannot pass unnoticed and

@@ -6,6 +6,7 @@
 
 #include "base/tier.h"
 #include "core/core.h"
+#include "events/event_scan.h"
 
 struct gateway_call;
 
@@ -107,6 +108,23 @@ struct gateway_snapshot_call {
     void *in_flight;
 };
 
+/* A page of a search in this node's event log (event_scan.h), which a thread reads. Owned by the caller;
+ * valid until `done` or scan_cancel.
+ *
+ * `done`: once, never before scan_events returned. `page` is valid during it; NULL after an error:
+ *
+ *   HF_EVENT_LOG   the node has no event log, or cannot read it; `why` is a sentence
+ *   HF_BUSY        too many searches at once; nothing was done
+ *   HF_DEADLINE    the disk was too slow */
+enum { GATEWAY_SCANS = 16, GATEWAY_SCAN_MS = 5000 };
+
+struct gateway_scan_call {
+    void (*done)(struct gateway_scan_call *call, enum hf_error error, const struct event_page *page,
+                 const char *why);
+    void *owner;
+    void *in_flight; /* the gateway's */
+};
+
 struct gateway {
     void *ctx;
     /* The command is copied. */
@@ -143,6 +161,10 @@ struct gateway {
     bool (*snapshot_read)(void *ctx, struct gateway_snapshot_call *call, uint64_t offset, void *to,
                           size_t len);
     void (*snapshot_close)(void *ctx, struct gateway_snapshot_call *call);
+    /* `scan` and its slices are copied. The page includes all that was applied here before the call. */
+    void (*scan_events)(void *ctx, const struct event_scan *scan, struct gateway_scan_call *call);
+    /* The caller is no longer interested; `done` is not called. Only between scan_events and `done`. */
+    void (*scan_cancel)(void *ctx, struct gateway_scan_call *call);
 };
 
 #endif

@@ -134,6 +134,23 @@ static bool fake_snapshot_read(void *ctx, struct gateway_snapshot_call *call, ui
     return !g->snapshot_breaks;
 }
 
+static void fake_scan_events(void *ctx, const struct event_scan *scan,
+                             struct gateway_scan_call *call)
+{
+    struct fake_gateway *g = ctx;
+    hf_assert(g->scan == NULL && !g->is_inside);
+    g->scan = call;
+    g->scanned = *scan;
+    g->scans++;
+}
+
+static void fake_scan_cancel(void *ctx, struct gateway_scan_call *call)
+{
+    struct fake_gateway *g = ctx;
+    hf_assert(g->scan == call);
+    g->scan = NULL;
+}
+
 static void fake_snapshot_close(void *ctx, struct gateway_snapshot_call *call)
 {
     struct fake_gateway *g = ctx;
@@ -185,7 +202,9 @@ void fake_gateway_open(struct fake_gateway *g)
                     .change_member = fake_change_member,
                     .snapshot_open = fake_snapshot_open,
                     .snapshot_read = fake_snapshot_read,
-                    .snapshot_close = fake_snapshot_close},
+                    .snapshot_close = fake_snapshot_close,
+                    .scan_events = fake_scan_events,
+                    .scan_cancel = fake_scan_cancel},
         .index = 10,
         .cluster_ms = 1000000,
         .wall_ms = UINT64_C(1731660577123), /* 2024-11-15T08:49:37.123Z */

@@ -43,6 +43,10 @@ struct fake_gateway {
     uint32_t snapshot_count; /* open now, given or not */
     uint64_t snapshot_reads;
     bool snapshot_breaks; /* its bytes cannot be read */
+    /* The search in the event log that was requested last; the test answers it. */
+    struct gateway_scan_call *scan; /* NULL: none, or cancelled */
+    struct event_scan scanned;      /* without the texts of its slices */
+    uint64_t scans;
     /* What is to happen to commands. */
     bool is_held;        /* not delivered */
     bool is_late;        /* applied, but their results wait for fake_gateway_tell */

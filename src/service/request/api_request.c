@@ -4,6 +4,7 @@
 #include "service/http/host.h"
 #include "service/http/reply.h"
 #include "service/http/router.h"
+#include "service/request/event_search.h"
 #include "service/request/watch_event.h"
 
 enum {
@@ -32,6 +33,7 @@ void api_request_init(struct api_request *x, struct service *s,
     x->member = 0;
     x->change = NULL;
     x->download = NULL;
+    x->search = NULL;
     x->parameters = NULL;
     x->denial = NULL;
     x->policy = NULL;
@@ -43,7 +45,7 @@ void api_request_init(struct api_request *x, struct service *s,
 
 void api_request_close(struct api_request *x)
 {
-    hf_assert(x->pending == NULL && x->change == NULL && x->download == NULL);
+    hf_assert(x->pending == NULL && x->change == NULL && x->download == NULL && x->search == NULL);
     hf_assert(list_is_empty(&x->watcher.link) && !auth_is_waiting(&x->wait));
     policy_work_free(x);
     if (x->denial != NULL) {
@@ -327,6 +329,7 @@ void api_request_abandon(struct api_request *x)
     member_abandon(x);
     policy_work_free(x);
     download_abandon(x);
+    event_search_abandon(x);
     watch_stop(x);
 }
 

@@ -18,6 +18,7 @@ struct api_request;
 struct route;
 struct member_change;
 struct download;
+struct event_search;
 struct policy_work;
 
 struct answer {
@@ -119,6 +120,7 @@ struct api_request {
     struct member_change *change; /* in flight */
     struct policy_work *policy;   /* of a change of the policy, until answered */
     struct download *download;    /* of a snapshot, until sent */
+    struct event_search *search;  /* in flight; event_search.h */
     struct watcher watcher;
 };
 
