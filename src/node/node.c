@@ -154,6 +154,8 @@ struct node *node_new(const struct node_options *options, char problem[NODE_PROB
     struct node *n = memory_alloc(options->memory, sizeof(*n));
     memset(n, 0, sizeof(*n));
     n->options = *options;
+    n->counts = memory_alloc(options->memory, sizeof(*n->counts));
+    memset(n->counts, 0, sizeof(*n->counts));
     n->timer_fd = -1;
     n->descriptors.open = descriptors_open();
     n->lock_lines = lock_lines_new(options->memory, options->journal);
@@ -320,6 +322,7 @@ void node_free(struct node *n)
     node_close_tls(n);
     node_close_secret(n);
     lock_lines_free(n->lock_lines);
+    memory_free(memory, n->counts, sizeof(*n->counts));
     memory_free(memory, n, sizeof(*n));
 }
 

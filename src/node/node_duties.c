@@ -177,5 +177,6 @@ void node_maintain(struct node *n, struct replica_time now)
     }
     note_closed_connections(n, now);
     node_step_limit(n, now);
+    node_step_counts(n, now);
     node_step_refusals(n);
 }

@@ -164,6 +164,8 @@ void node_open_disk_users(struct node *n)
                                       .admission = &n->admission,
                                       .tier = n->tier,
                                       .memory_core = node_memory_core,
+                                      .answer_query = node_answer_query,
+                                      .counts = n->counts,
                                       .on_interest = node_on_interest,
                                       .on_event = node_on_peer_event,
                                       .change = node_change_member};

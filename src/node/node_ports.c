@@ -72,9 +72,20 @@ void node_note_event(struct node *n, const struct event *e)
     lock_lines_note(n->lock_lines, e, n->serving);
 }
 
+static void on_entry(void *ctx, const struct replica_applying *entry)
+{
+    struct node *n = ctx;
+    if (entry != NULL) {
+        counts_begin_entry(n->counts, entry, node_boot_us());
+    } else {
+        counts_end_entry(n->counts, node_boot_us());
+    }
+}
+
 static void on_event(void *ctx, const struct event *event)
 {
     struct node *n = ctx;
+    counts_event(n->counts, event);
     node_note_event(n, event);
     if (event->type == EVENT_UPGRADED && n->replica != NULL) {
         journal_note(n->options.journal, INFO, RAFT, "state_upgraded",
@@ -116,6 +127,7 @@ struct replica_ports node_ports(struct node *n)
         .on_result = on_result,
         .on_event = on_event,
         .on_barrier = on_barrier,
+        .on_entry = on_entry,
         .on_change = on_change,
         .peer_version = peer_version,
     };

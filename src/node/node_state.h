@@ -6,6 +6,7 @@
 #include "node/admin/admin_socket.h"
 #include "node/clients/client_listener.h"
 #include "node/clients/descriptors.h"
+#include "node/counts/counts.h"
 #include "node/forward/forward.h"
 #include "node/lines/lock_lines.h"
 #include "node/log/logger.h"
@@ -19,6 +20,7 @@
 #include "node/stall.h"
 #include "replica/memory_tier.h"
 #include "replica/replica.h"
+#include "service/request/leader_stats.h"
 #include "service/service.h"
 
 enum node_phase {
@@ -151,6 +153,8 @@ struct node {
     uint64_t interest_leader; /* has our interest_level; 0: none */
     enum service_wants interest_level;
 
+    struct node_counts *counts; /* node_counts.c */
+
     /* node_limit.c */
     struct admission admission;
     bool state_warned;        /* nearly full, and logged */
@@ -261,6 +265,12 @@ void node_follow_stores(struct node *n);
 struct replica_ports node_ports(struct node *n);
 
 void node_note_event(struct node *n, const struct event *e);
+
+/* node_counts.c */
+/* Of this node, whose figures are those of the leader while it leads. */
+void node_stats(struct node *n, struct leader_stats *out);
+bool node_answer_query(void *ctx, struct slice query, struct buffer *out);
+void node_step_counts(struct node *n, struct replica_time now);
 
 /* node_redis.c */
 void node_open_redis(struct node *n);

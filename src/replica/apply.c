@@ -116,6 +116,21 @@ static struct flight *flight_of(struct replica *r, uint64_t index, uint64_t term
     return NULL;
 }
 
+/* No two nodes have an entry of one term in flight, and a deposed leader applies its own, too. */
+static void begin_entry(const struct replica *r, uint64_t index, const struct replica_entry *entry,
+                        const struct flight *mine, struct replica_time now)
+{
+    struct replica_applying about = {
+        .is_own = mine != NULL || (index == r->lead_index && entry->term == r->lead_term)};
+    if (mine != NULL) {
+        about.commands = mine->commands.count;
+        about.proposed_us = mine->proposed_us;
+        about.committed_us = now.boot_us;
+        about.bytes = entry->bytes.len;
+    }
+    r->options.ports.on_entry(r->options.ports.ctx, &about);
+}
+
 static void apply_command(struct replica *r, uint64_t index, const struct replica_entry *entry,
                           struct flight *mine, struct replica_time now)
 {
@@ -125,7 +140,14 @@ static void apply_command(struct replica *r, uint64_t index, const struct replic
         return_predictor_begin_batch(&r->predictor);
     }
     r->applying = mine;
+    bool is_noted = r->options.ports.on_entry != NULL;
+    if (is_noted) {
+        begin_entry(r, index, entry, mine, now);
+    }
     enum hf_error error = entry_apply(r->core, index, entry->bytes, on_result, r);
+    if (is_noted) {
+        r->options.ports.on_entry(r->options.ports.ctx, NULL);
+    }
     r->applying = NULL;
     if (error == HF_VERSION) {
         hf_stop(

@@ -27,6 +27,7 @@ struct flight {
     uint64_t term;
     struct cookies commands;
     struct cookies barriers;
+    uint64_t proposed_us;
     bool for_peer; /* another node waits until it has applied the batch */
 };
 
@@ -60,6 +61,7 @@ struct replica {
     bool leading;        /* has acted on becoming leader */
     bool serving;        /* has applied its `lead` (S1.3) */
     uint64_t lead_index; /* of that entry; 0: not submitted */
+    uint64_t lead_term;  /* of the last one submitted */
     uint64_t known_leader;
     uint64_t applied;
     uint64_t log_bytes; /* since the last snapshot */

@@ -27,6 +27,16 @@ enum replica_outcome {
     REPLICA_UNKNOWN   /* a snapshot replaced its entry: this node cannot determine it */
 };
 
+/* A committed entry of commands, for statistics. */
+struct replica_applying {
+    bool is_own; /* this node proposed it as leader: true on one node at most */
+    /* Of its batches; 0 for other entries, and for its `lead`. */
+    uint32_t commands;
+    uint64_t bytes;
+    uint64_t proposed_us; /* boot time */
+    uint64_t committed_us;
+};
+
 struct replica_ports {
     void *ctx;
 
@@ -64,6 +74,10 @@ struct replica_ports {
     /* The newest supported version of the state machine; 0: no report yet. NULL: peers never report
      * one. */
     uint32_t (*peer_version)(void *ctx, uint64_t peer);
+
+    /* Around the events and results of each entry: first with the entry, then with NULL. May be
+     * NULL. */
+    void (*on_entry)(void *ctx, const struct replica_applying *entry);
 };
 
 #endif

@@ -45,6 +45,7 @@ static void batch_submit(struct replica *r, struct replica_time now)
     struct flight f = {.term = raft_current_term(&r->engine.raft),
                        .commands = r->commands,
                        .barriers = r->barriers,
+                       .proposed_us = now.boot_us,
                        .for_peer = r->for_peer};
     if (engine_submit(&r->engine, RAFT_COMMAND, slice_make(r->buffer, len), ms_of(now)) != HF_OK) {
         fail_all(r, &f.commands, &f.barriers, REPLICA_NOT_DONE);
@@ -218,6 +219,7 @@ static void submit_lead(struct replica *r, struct replica_time now)
     size_t len = entry_writer_seal(&w, clock_now_ms(&r->clock, now.boot_us), now.wall_ms);
     if (engine_submit(&r->engine, RAFT_COMMAND, slice_make(buffer, len), ms_of(now)) == HF_OK) {
         r->lead_index = entries_last(&r->engine.log);
+        r->lead_term = raft_current_term(&r->engine.raft);
     }
 }
 

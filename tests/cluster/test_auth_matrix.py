@@ -71,6 +71,7 @@ HTTP = {
     "GET /api/v1/watch": ("rows", "read", None),
     "GET /api/v1/audit": ("audit", "operate", None),
     "GET /api/v1/cluster": ("caller", "caller", None),
+    "GET /api/v1/stats": ("cluster_read", "cluster", None),
     f"GET {MEMBERS}": ("caller", "caller", None),
     f"POST {MEMBERS}": ("cluster_admin", "cluster", {"id": 1, "address": "127.0.0.1:1"}),
     f"POST {MEMBERS}/transfer": ("cluster_admin", "cluster", {"to": 9}),

@@ -19,6 +19,7 @@ TYPES = {
     "string": str,
     "boolean": bool,
     "integer": int,
+    "number": (int, float),
     "null": type(None),
 }
 KNOWN = {
@@ -111,7 +112,7 @@ class OpenApi:
     def check_type(self, value, wanted, where):
         wanted = wanted if isinstance(wanted, list) else [wanted]
         for name in wanted:
-            if isinstance(value, TYPES[name]) and (name != "integer" or not isinstance(value, bool)):
+            if isinstance(value, TYPES[name]) and (name not in ("integer", "number") or not isinstance(value, bool)):
                 return
         raise Mismatch(f"{where}: {value!r} is not of type {wanted}")
 

@@ -175,10 +175,23 @@ void forward_set_paused(struct forward *f, bool paused)
     f->paused = paused;
 }
 
-void forward_on_result(struct forward *f, void *cookie, enum replica_outcome outcome,
-                       const struct result *result)
+uint64_t forward_took_us(const struct forward *f, const struct cookie *cookie)
 {
-    struct cookie *head = cookie;
+    if (cookie->begun_us == 0) {
+        return 0;
+    }
+    uint64_t applying_us = f->options.counts->begun_us; /* saves reading the clock */
+    uint64_t now_us = applying_us != 0 ? applying_us : f->options.now(f->options.ctx).boot_us;
+    return now_us > cookie->begun_us ? now_us - cookie->begun_us : 0;
+}
+
+static void on_result(struct forward *f, enum tier tier, struct cookie *head,
+                      enum replica_outcome outcome, const struct result *result)
+{
+    if (outcome == REPLICA_DONE && f->options.counts != NULL) {
+        counts_result(f->options.counts, tier, result, forward_took_us(f, head));
+    }
+    void *cookie = head;
     if (head->proposal != 0) {
         memory_tier_on_settled(f->options.tier, head->proposal);
         head->proposal = 0;
@@ -210,9 +223,15 @@ void forward_on_result(struct forward *f, void *cookie, enum replica_outcome out
     }
 }
 
+void forward_on_result(struct forward *f, void *cookie, enum replica_outcome outcome,
+                       const struct result *result)
+{
+    on_result(f, TIER_CORRECTNESS, cookie, outcome, result);
+}
+
 void forward_on_tier_result(struct forward *f, void *cookie, const struct result *result)
 {
-    forward_on_result(f, cookie, result == NULL ? REPLICA_UNKNOWN : REPLICA_DONE, result);
+    on_result(f, TIER_EFFICIENCY, cookie, result == NULL ? REPLICA_UNKNOWN : REPLICA_DONE, result);
 }
 
 bool forward_has_answered(struct forward *f)
@@ -225,6 +244,9 @@ bool forward_has_answered(struct forward *f)
 void forward_on_barrier(struct forward *f, void *cookie, bool reached)
 {
     struct cookie *head = cookie;
+    if (reached && f->options.counts != NULL) {
+        f->options.counts->requests++;
+    }
     if (head->kind == COOKIE_RELAY) {
         relay_on_barrier(f, cookie, reached);
         return;

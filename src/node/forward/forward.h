@@ -16,6 +16,7 @@
 #define HOLDFAST_NODE_FORWARD_FORWARD_H
 
 #include "base/journal.h"
+#include "node/counts/counts.h"
 #include "node/peers/peers.h"
 #include "replica/admission.h"
 #include "replica/memory_tier.h"
@@ -36,6 +37,10 @@ struct forward_options {
     struct admission *admission; /* NULL: no limit of the state */
     struct memory_tier *tier;    /* tier EFFICIENCY; NULL: none, its calls time out */
     const struct core *(*memory_core)(void *ctx); /* its state, or NULL; may be NULL without it */
+    /* On the leader: appends the answer to gateway_call.look. False: malformed, or too long. NULL:
+     * only pages of the tier EFFICIENCY (memory_page.h). */
+    bool (*answer_query)(void *ctx, struct slice query, struct buffer *out);
+    struct node_counts *counts; /* NULL: nothing is counted */
     /* Of that tier, may be NULL without it: a node subscribes to events; an event was received. */
     void (*on_interest)(void *ctx, uint64_t peer, uint64_t link, uint8_t level);
     bool (*on_event)(void *ctx, uint64_t peer, struct slice body);

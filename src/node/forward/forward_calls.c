@@ -116,10 +116,12 @@ void call_take_number(struct forward *f, struct call *call)
 
 void forward_look_up(struct forward *f, struct slice look, struct buffer *out)
 {
-    const struct core *core =
-        f->options.memory_core == NULL ? NULL : f->options.memory_core(f->options.ctx);
+    const struct forward_options *o = &f->options;
     size_t len = buffer_len(out);
-    if (!memory_page_write(core, look, out)) {
+    const struct core *core = o->memory_core == NULL ? NULL : o->memory_core(o->ctx);
+    bool is_answered = o->answer_query != NULL ? o->answer_query(o->ctx, look, out)
+                                               : memory_page_write(core, look, out);
+    if (!is_answered) {
         buffer_truncate(out, len);
     }
 }
@@ -130,6 +132,10 @@ void call_answer(struct forward *f, struct call *call, enum hf_error error,
     struct gateway_call *gateway = call->gateway;
     struct gateway_change_call *change = call->change;
     hf_assert((gateway == NULL) != (change == NULL));
+    if (call->cookie.begun_us != 0) {
+        counts_acquired(f->options.counts, call->tier, error == HF_OK ? result : NULL,
+                        forward_took_us(f, &call->cookie));
+    }
     call_take_number(f, call);
     call->gateway = NULL;
     call->change = NULL;

@@ -16,7 +16,7 @@ enum forward_kind {
     FORWARD_CHANGE = 3,
     FORWARD_MEMORY = 4,   /* for the tier EFFICIENCY */
     FORWARD_INTEREST = 5, /* subscribes to events of that tier; no answer */
-    FORWARD_LOOK = 6,     /* a barrier, and a page of that tier (service/request/memory_page.h) */
+    FORWARD_LOOK = 6,     /* a barrier, and a query of the leader's memory (leader_query.h) */
     /* Added to the kind of a command: it is the node's, not a client's; of a change of members: the
      * node, with auth = on, has authorised its client. Only programs that support
      * FORWARD_OWN_VERSION read it. */
@@ -38,6 +38,7 @@ enum cookie_kind { COOKIE_NONE, COOKIE_CALL, COOKIE_RELAY };
 struct cookie {
     enum cookie_kind kind;
     uint64_t proposal;    /* number in the tier EFFICIENCY (S10.2); 0: none */
+    uint64_t begun_us;    /* of an acquire: boot time of its arrival; 0: no acquire */
     struct admitted adds; /* in flight for it (S12.14, S15) */
 };
 
@@ -184,6 +185,8 @@ struct forward {
 
 /* forward.c */
 uint64_t forward_now_ms(const struct forward *f);
+/* Since the acquire arrived; 0 for other commands. */
+uint64_t forward_took_us(const struct forward *f, const struct cookie *cookie);
 
 /* forward_take.c: what this node takes as leader. */
 struct forward_taken {

@@ -49,7 +49,8 @@ static void note_sender(struct forward *f, uint64_t source, uint32_t tenant)
  *
  * The answer must not arrive before forward_submit returns, so forward_run gets a command that the
  * tier EFFICIENCY, the policy or the limit of the state may answer. */
-static bool submit_now(struct forward *f, struct call *call, const struct command *command)
+static bool submit_now(struct forward *f, struct call *call, const struct command *command,
+                       struct replica_time now)
 {
     if (f->held || f->paused || f->counts[CALL_WAITING] > 0 || !replica_is_serving(f->replica) ||
         !turns_may_send_now(f, call)) {
@@ -63,7 +64,6 @@ static bool submit_now(struct forward *f, struct call *call, const struct comman
     if (!is_for_log || forward_authorise(f, command, call->is_own, &right) != HF_OK) {
         return false;
     }
-    struct replica_time now = f->options.now(f->options.ctx);
     if (forward_check_admission(f, command, now, &adds) != HF_OK ||
         forward_propose(f, command, &call->cookie, now, &adds) != HF_OK) {
         return false;
@@ -87,7 +87,11 @@ void forward_submit(struct forward *f, const struct command *command, struct gat
     if (gateway->within_ms != 0 && gateway->within_ms < f->options.give_up_ms) {
         call->give_up_ms = forward_now_ms(f) + gateway->within_ms;
     }
-    if (submit_now(f, call, command)) {
+    struct replica_time now = f->options.now(f->options.ctx);
+    if (command->type == COMMAND_ACQUIRE && f->options.counts != NULL) {
+        call->cookie.begun_us = now.boot_us;
+    }
+    if (submit_now(f, call, command, now)) {
         return;
     }
     size_t len = command_encode(command, CORE_VERSION, f->scratch, FORWARD_SCRATCH);

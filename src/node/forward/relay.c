@@ -127,7 +127,10 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
         if (error == HF_OK) {
             struct forward_taken taken = {
                 &command, kind == FORWARD_MEMORY ? TIER_EFFICIENCY : TIER_CORRECTNESS, is_own};
-            error = forward_take(f, &taken, &relay->cookie, f->options.now(f->options.ctx));
+            struct replica_time now = f->options.now(f->options.ctx);
+            bool is_timed = command.type == COMMAND_ACQUIRE && f->options.counts != NULL;
+            relay->cookie.begun_us = is_timed ? now.boot_us : 0;
+            error = forward_take(f, &taken, &relay->cookie, now);
         }
     } else if ((kind == FORWARD_BARRIER && body.len == 0) ||
                (kind == FORWARD_LOOK && body.len > 0 && body.len <= MEMORY_REQUEST_BYTES)) {

@@ -58,6 +58,8 @@ void api_token_create(struct api_request *x);
 void api_token_revoke(struct api_request *x);
 /* api_snapshot.c */
 void api_snapshot(struct api_request *x);
+/* api_stats.c */
+void api_stats(struct api_request *x);
 /* api_status.c */
 void api_cluster(struct api_request *x);
 void api_members(struct api_request *x);

@@ -54,6 +54,7 @@ static const struct route routes[] = {
     {HTTP_GET, ROUTE_EXACT, "/api/v1/watch", NULL, api_watch, NEED_ROWS, watch_parameters},
     {HTTP_GET, ROUTE_EXACT, "/api/v1/audit", NULL, api_audit, NEED_AUDIT, audit_parameters},
     {HTTP_GET, ROUTE_EXACT, "/api/v1/cluster", NULL, api_cluster, NEED_CALLER, NULL},
+    {HTTP_GET, ROUTE_EXACT, "/api/v1/stats", NULL, api_stats, NEED_CLUSTER_READ, NULL},
     {HTTP_GET, ROUTE_EXACT, MEMBERS, NULL, api_members, NEED_CALLER, NULL},
     {HTTP_POST, ROUTE_EXACT, MEMBERS, NULL, api_member_add, NEED_CLUSTER_ADMIN, NULL},
     {HTTP_POST, ROUTE_EXACT, MEMBERS "/transfer", NULL, api_member_transfer, NEED_CLUSTER_ADMIN,

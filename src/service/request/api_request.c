@@ -293,6 +293,12 @@ static uint64_t memory_cursor(const struct api_request *x)
     return x->page.cursor < MEMORY_CURSOR ? 0 : x->page.cursor - MEMORY_CURSOR;
 }
 
+void api_request_query(struct api_request *x, struct slice query, render_fn render)
+{
+    x->render = render;
+    x->pending = pending_look(x->service, query, api_request_answered, x);
+}
+
 void api_request_look(struct api_request *x, enum memory_page_kind kind, render_fn render)
 {
     struct service *s = x->service;

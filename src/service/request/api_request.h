@@ -149,6 +149,8 @@ void api_request_keepalive(struct api_request *x, struct id session, render_fn r
 void api_request_read(struct api_request *x, render_fn render);
 /* The same, with a page of the tier EFFICIENCY in service.looked: x->name, or that prefix. */
 void api_request_look(struct api_request *x, enum memory_page_kind kind, render_fn render);
+/* Renders the leader's answer in service.looked (leader_query.h). Copies the query. */
+void api_request_query(struct api_request *x, struct slice query, render_fn render);
 void api_request_fail(struct api_request *x, enum hf_error error, const char *message);
 void api_request_fault(struct api_request *x, const struct fault *fault);
 void api_request_fail_quota(struct api_request *x, const struct quota_refusal *refusal);

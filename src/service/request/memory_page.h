@@ -5,8 +5,13 @@
 
 #include "base/buffer.h"
 #include "core/view.h"
+#include "service/request/leader_query.h"
 
-enum memory_page_kind { MEMORY_LOCKS = 1, MEMORY_LOCK = 2, MEMORY_SESSIONS = 3 };
+enum memory_page_kind {
+    MEMORY_LOCKS = QUERY_LOCKS,
+    MEMORY_LOCK = QUERY_LOCK,
+    MEMORY_SESSIONS = QUERY_SESSIONS
+};
 
 struct memory_request {
     uint32_t version; /* of the state; every member supports it */

@@ -1,0 +1,26 @@
+/* Queries of the leader's memory (gateway_call.look): what only the leader has. Any node sends its
+ * query with a barrier, and renders the answer.
+ *
+ * The first byte is the format of the record (core/version.h), the second the kind. A leader whose
+ * program does not support the kind or the format sends an empty answer. */
+#ifndef HOLDFAST_SERVICE_REQUEST_LEADER_QUERY_H
+#define HOLDFAST_SERVICE_REQUEST_LEADER_QUERY_H
+
+#include "base/slice.h"
+
+enum leader_query {
+    QUERY_LOCKS = 1, /* these three: pages of the tier EFFICIENCY, memory_page.h */
+    QUERY_LOCK = 2,
+    QUERY_SESSIONS = 3,
+    QUERY_STATS = 16, /* leader_stats.h */
+};
+
+enum { LEADER_QUERY_HEAD = 2 };
+
+/* 0: no query. */
+static inline enum leader_query leader_query_of(struct slice query)
+{
+    return query.len < LEADER_QUERY_HEAD ? (enum leader_query)0 : (enum leader_query)query.data[1];
+}
+
+#endif
