@@ -8,7 +8,7 @@ _holdfast() {
     local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [[ $COMP_CWORD -eq 1 ]]; then
-        COMPREPLY=($(compgen -W "help lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member cert auth token recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "help lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member log-level cert auth token recover bench snapshot" -- "$cur"))
         return
     fi
     case $command in
@@ -21,7 +21,7 @@ _holdfast() {
         done
         ;;
     help)
-        COMPREPLY=($(compgen -W "lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member cert auth token recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member log-level cert auth token recover bench snapshot" -- "$cur"))
         return
         ;;
     esac
@@ -78,6 +78,9 @@ _holdfast() {
     member)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--wait --no-wait --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         [[ $COMP_CWORD -eq 2 ]] && COMPREPLY+=($(compgen -W "list add remove promote demote transfer" -- "$cur"))
+        ;;
+    log-level)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--node --actor --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         ;;
     cert)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--dir --id --host --cluster --name --days --json --help" -- "$cur"))

@@ -1,6 +1,6 @@
 # Completion of `holdfast` for fish. Written by tools/cli_docs.py from the program's help.
 
-set -l commands lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member cert auth token recover bench snapshot
+set -l commands lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member log-level cert auth token recover bench snapshot
 
 function __holdfast_names
     holdfast ls --timeout 500ms 2>/dev/null | awk 'NR > 1 { print $1 }'
@@ -260,6 +260,19 @@ complete -c holdfast -n "__fish_seen_subcommand_from member" -l token-file -r -d
 complete -c holdfast -n "__fish_seen_subcommand_from member" -l tenant -r -d 'tenant of the names (default: HOLDFAST_TENANT, else the home tenant)'
 complete -c holdfast -n "__fish_seen_subcommand_from member" -l help -s h -d 'flags and an example'
 complete -c holdfast -n "__fish_seen_subcommand_from member" -a 'list add remove promote demote transfer'
+complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a log-level -d 'show or change the log levels of all nodes'
+complete -c holdfast -n "__fish_seen_subcommand_from log-level" -l node -r -d 'only this node (default: all members)'
+complete -c holdfast -n "__fish_seen_subcommand_from log-level" -l actor -r -d 'name of the operator, for the audit record (default: USER@HOST)'
+complete -c holdfast -n "__fish_seen_subcommand_from log-level" -l endpoints -r -d 'nodes to try in turn (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)'
+complete -c holdfast -n "__fish_seen_subcommand_from log-level" -l timeout -r -d 'timeout of a request (default: 5s)'
+complete -c holdfast -n "__fish_seen_subcommand_from log-level" -l json -d 'print JSON'
+complete -c holdfast -n "__fish_seen_subcommand_from log-level" -l ca -r -d 'use TLS and verify nodes with these CAs; system: those of the machine (default: HOLDFAST_CA)'
+complete -c holdfast -n "__fish_seen_subcommand_from log-level" -l cert -r -d 'certificate of the client (default: HOLDFAST_CERT)'
+complete -c holdfast -n "__fish_seen_subcommand_from log-level" -l key -r -d 'its key (default: HOLDFAST_KEY)'
+complete -c holdfast -n "__fish_seen_subcommand_from log-level" -l server-name -r -d 'name in the nodes'\'' certificates (default: HOLDFAST_SERVER_NAME, else the endpoint'\''s host)'
+complete -c holdfast -n "__fish_seen_subcommand_from log-level" -l token-file -r -d 'file with the token (default: HOLDFAST_TOKEN_FILE)'
+complete -c holdfast -n "__fish_seen_subcommand_from log-level" -l tenant -r -d 'tenant of the names (default: HOLDFAST_TENANT, else the home tenant)'
+complete -c holdfast -n "__fish_seen_subcommand_from log-level" -l help -s h -d 'flags and an example'
 complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a cert -d 'make a private CA and certificates of nodes and clients'
 complete -c holdfast -n "__fish_seen_subcommand_from cert" -l dir -s d -r -d 'folder of the CA and of the files that it issues; required, except for show'
 complete -c holdfast -n "__fish_seen_subcommand_from cert" -l id -r -d 'node: id of the node; required'

@@ -187,11 +187,13 @@ static int read_answer(struct http *h, struct api_answer *answer, int64_t deadli
 }
 
 /* {"error":{"code":...,"message":...}} */
-static int fail_refused(const struct api *api, int status, const struct json_t *tree)
+static int fail_refused(struct api *api, int status, const struct json_t *tree)
 {
     const struct json_t *error = json_tree_get(tree, "error");
     struct slice code = json_tree_text(json_tree_get(error, "code"));
     struct slice message = json_tree_text(json_tree_get(error, "message"));
+    (void)snprintf(api->problems[api->current], HTTP_PROBLEM, "%.*s", (int)message.len,
+                   (const char *)message.data);
     if (!api->is_quiet) {
         cli_say("%.*s (%.*s)", (int)message.len, (const char *)message.data, (int)code.len,
                 (const char *)code.data);

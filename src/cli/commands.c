@@ -70,6 +70,11 @@ static const struct cli_command commands[] = {
      "If the leader itself is removed or demoted, it transfers the leadership first, and the next leader\n"
      "makes the change. The command waits until the change is in effect. Do not stop a removed node\n"
      "before that."},
+    {"log-level", "show or change the log levels of all nodes", "[LEVEL | SUBSYSTEM=LEVEL,...] [--node N]",
+     "holdfast log-level raft=debug,peer=debug", log_level_main, log_level_options,
+     "Levels are debug, info, warn, error and off; subsystems are node, raft, peer, disk, snapshot, client and\n"
+     "lock. Subsystems that are not named keep their level. A change lasts until the node's next start or\n"
+     "SIGHUP. If some nodes do not answer, the others are changed, and the exit code is 69."},
     {"cert", "make a private CA and certificates of nodes and clients",
      "init|node|client|show [FLAGS]", "holdfast cert init --dir /etc/holdfast/tls",
      cert_main, cert_options,

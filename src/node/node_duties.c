@@ -179,4 +179,5 @@ void node_maintain(struct node *n, struct replica_time now)
     node_step_limit(n, now);
     node_step_counts(n, now);
     node_step_refusals(n);
+    node_step_settings(n);
 }

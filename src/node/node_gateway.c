@@ -196,5 +196,6 @@ struct gateway node_gateway(struct node *n)
         .snapshot_open = node_snapshot_open,
         .snapshot_read = node_snapshot_read,
         .snapshot_close = node_snapshot_close,
+        .note_setting = node_note_setting,
     };
 }

@@ -87,6 +87,20 @@ struct node_refusal {
     struct node *node;
 };
 
+enum { NODE_SETTING_NOTES = 8 };
+
+/* An audit record about a changed setting; node_settings.c. */
+struct node_setting_note {
+    struct node *node;
+    bool is_used;
+    bool is_submitted;
+    size_t name_len, actor_len, reason_len;
+    char name[64];
+    char actor[LIMIT_ACTOR];
+    char reason[LIMIT_REASON];
+    struct gateway_call call;
+};
+
 /* The files that node_contexts were made from; node_certificate.c. */
 struct node_certificate {
     int64_t until_s;    /* wall clock: end of our own certificate */
@@ -133,6 +147,7 @@ struct node {
     struct node_certificate certificate;
     struct peer_secrets secrets;
     struct node_refusal refused_nodes[PEER_REFUSALS + 1];
+    struct node_setting_note setting_notes[NODE_SETTING_NOTES];
 
     /* node_clients.c */
     struct client_table *clients;
@@ -291,6 +306,9 @@ void node_close_secret(struct node *n);
 /* node_refusals.c */
 void node_note_refusal(void *ctx, const struct peer_refusal *refusal);
 void node_step_refusals(struct node *n);
+
+/* node_settings.c */
+void node_step_settings(struct node *n);
 
 /* node_certificate.c */
 void node_watch_tls(struct node *n);

@@ -87,6 +87,20 @@ static void on_stop_signal(uv_signal_t *handle, int number)
     node_stop(s->node);
 }
 
+static void set_levels_again(struct serve *s, const char *text)
+{
+    struct log_levels before = s->log.levels;
+    char reason[sizeof(s->config.log_level) + 64];
+    char actor[32];
+    (void)log_levels_parse(text, &s->log.levels); /* config_load has checked it */
+    if (memcmp(&before, &s->log.levels, sizeof(before)) != 0) {
+        (void)snprintf(actor, sizeof(actor), "node-%llu", (unsigned long long)s->config.id);
+        (void)snprintf(reason, sizeof(reason), "node %llu: %s (read again after SIGHUP)",
+                       (unsigned long long)s->config.id, text);
+        node_note_setting(s->node, slice_of("log-level"), slice_of(actor), slice_of(reason));
+    }
+}
+
 static void on_hangup(uv_signal_t *handle, int number)
 {
     (void)number;
@@ -95,7 +109,7 @@ static void on_hangup(uv_signal_t *handle, int number)
     struct buffer problems;
     buffer_init(&problems, memory_system(), 1 << 16);
     if (config_load(&again, s->count, s->arguments, &problems)) {
-        (void)log_levels_parse(again.log_level, &s->log.levels);
+        set_levels_again(s, again.log_level);
         if (s->log.path != NULL && !log_sink_open(&s->log, s->log.path)) {
             journal_note(&s->journal, ERROR, NODE, "log_not_opened",
                          JOURNAL_TEXT("path", s->log.path),

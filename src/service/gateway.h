@@ -165,6 +165,9 @@ struct gateway {
     void (*scan_events)(void *ctx, const struct event_scan *scan, struct gateway_scan_call *call);
     /* The caller is no longer interested; `done` is not called. Only between scan_events and `done`. */
     void (*scan_cancel)(void *ctx, struct gateway_scan_call *call);
+    /* Adds an audit record about a changed setting of this node, without waiting. Texts are copied.
+     * NULL: no records. */
+    void (*note_setting)(void *ctx, struct slice name, struct slice actor, struct slice reason);
 };
 
 #endif

@@ -6,7 +6,12 @@
 
 enum { LEVEL_MAX = 255 };
 
-static const struct json_field level_fields[] = {BODY_TEXT(log_level, true, 1, LEVEL_MAX)};
+#define NO_ACTOR "unknown"
+
+static const struct json_field level_fields[] = {
+    BODY_TEXT(log_level, true, 1, LEVEL_MAX),
+    BODY_TEXT(actor_id, false, 1, LIMIT_ACTOR),
+};
 
 static void put_level(void *ctx, const char *subsystem, const char *level)
 {
@@ -42,6 +47,27 @@ void api_log_level(struct api_request *x)
     }
 }
 
+/* Who is authenticated counts more than what the body says. */
+static void note_change(struct api_request *x, struct slice actor, const char *levels)
+{
+    struct service *s = x->service;
+    char reason[LEVEL_MAX + 32];
+    uint8_t text[PRINCIPAL_TEXT];
+    if (s->gateway.note_setting == NULL) {
+        return;
+    }
+    if (x->caller.id.principal != 0) {
+        struct slice principal =
+            policy_principal_text(service_policy(s), x->caller.id.principal, text);
+        actor = principal.len > 0 ? principal : actor;
+    }
+    int len = snprintf(reason, sizeof(reason), "node %u: %s", s->node, levels);
+    hf_assert(len > 0 && (size_t)len < sizeof(reason));
+    s->gateway.note_setting(s->gateway.ctx, slice_of("log-level"),
+                            actor.len > 0 ? actor : slice_of(NO_ACTOR),
+                            slice_make(reason, (size_t)len));
+}
+
 void api_log_level_set(struct api_request *x)
 {
     struct body b;
@@ -53,6 +79,9 @@ void api_log_level_set(struct api_request *x)
                    (const char *)b.f.log_level.data);
     const struct service_log *log = &x->service->options.log;
     const char *wrong = log->set(log->ctx, text);
+    if (wrong == NULL) {
+        note_change(x, b.f.actor_id, text);
+    }
     body_close(&b);
     if (wrong == NULL) {
         api_request_answer_json(x, 200, render_levels);
