@@ -185,16 +185,10 @@ void grant_mark_long_held(struct core *c, struct grant *g)
     c->long_held++;
 }
 
-/* The rule that the grant is past at `now_ms`; NULL: none, or it was reported. */
-static const struct alert_rule *rule_broken(const struct core *c, const struct grant *g,
-                                            uint64_t now_ms)
+/* Not reported yet. */
+static bool is_past(const struct grant *g, const struct alert_rule *rule, uint64_t now_ms)
 {
-    const struct lock *l = lock_at(c, g->lock);
-    if (g->flags & GRANT_IS_LONG_HELD) {
-        return NULL;
-    }
-    const struct alert_rule *rule = alert_for(c, l->tenant, lock_name(l));
-    return rule != NULL && g->since_ms + rule->held_ms <= now_ms ? rule : NULL;
+    return (g->flags & GRANT_IS_LONG_HELD) == 0 && g->since_ms + rule->held_ms <= now_ms;
 }
 
 /* The part of the grant with this token that holds the name; 0: none. */
@@ -214,8 +208,8 @@ void apply_long_held(struct core *c, const struct command *cmd, struct result *o
         return;
     }
     struct grant *g = grant_at(c, obj);
-    const struct alert_rule *rule = rule_broken(c, g, c->now_ms);
-    if (rule == NULL) {
+    const struct alert_rule *rule = alert_for(c, cmd->tenant, l->name);
+    if (rule == NULL || !is_past(g, rule, c->now_ms)) {
         return;
     }
     grant_mark_long_held(c, g);
@@ -248,7 +242,7 @@ bool view_alert_for(const struct core *c, uint32_t tenant, struct slice name, ui
     return rule != NULL;
 }
 
-static bool has_rules(const struct core *c)
+bool view_has_alerts(const struct core *c)
 {
     TENANT_EACH(rules_of(c), t)
     {
@@ -272,12 +266,16 @@ static void visit_holders(void *ctx, ref obj)
     struct long_held_page *page = ctx;
     const struct core *c = page->c;
     const struct lock *l = lock_at(c, obj);
+    const struct alert_rule *rule = alert_for(c, l->tenant, lock_name(l));
     page->visits++;
+    if (rule == NULL) {
+        return;
+    }
     RING_EACH(c, held, l->holders, grant, in_lock)
     {
         const struct grant *g = grant_at(c, held);
         page->visits++;
-        if (rule_broken(c, g, page->now_ms) != NULL) {
+        if (is_past(g, rule, page->now_ms)) {
             page->on_grant(page->ctx, l->tenant, lock_name(l), g->token);
         }
     }
@@ -288,7 +286,7 @@ uint64_t view_long_held(const struct core *c, uint64_t now_ms, uint64_t cursor, 
 {
     hf_assert(on_grant != NULL && visits > 0);
     struct long_held_page page = {.c = c, .now_ms = now_ms, .on_grant = on_grant, .ctx = ctx};
-    if (!has_rules(c)) {
+    if (!view_has_alerts(c)) {
         return VIEW_END;
     }
     do {

@@ -56,7 +56,7 @@ FIELD_NUMBER_TYPE(event_type, enum event_type)
  * ttl_ms              GRANTED: of the lock; its session may end earlier
  * wait_deadline_ms    GRANTED after a wait: when it would have ended
  * trace               of the acquire
- * since_ms            cluster time of the grant, in events about one
+ * since_ms            cluster time of the grant, in events about one; since_wall_ms: as wall clock (S16.1)
  * waited_ms           GRANTED and WAIT_ENDED after a wait; 0: no wait, or unknown (before version 7) */
 #define EVENT_TEXT_MAX (LIMIT_VALUE > LIMIT_REASON ? LIMIT_VALUE : LIMIT_REASON)
 #define EVENT_FIELDS(F)                           \
@@ -88,7 +88,8 @@ FIELD_NUMBER_TYPE(event_type, enum event_type)
     F(NODE, 5, u64, wait_deadline_ms, UINT64_MAX) \
     F(ALL, 5, slice, trace, LIMIT_TRACE)          \
     F(ALL, 7, u64, since_ms, UINT64_MAX)          \
-    F(ALL, 7, u64, waited_ms, UINT64_MAX)
+    F(ALL, 7, u64, waited_ms, UINT64_MAX)         \
+    F(ALL, 7, u64, since_wall_ms, UINT64_MAX)
 
 /* Slices are borrowed during the callback. Fields that do not apply are zero. */
 struct event {

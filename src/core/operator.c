@@ -72,7 +72,7 @@ uint64_t audit_add(struct core *c, const struct audit_entry *entry)
     a->count = entry->count;
     a->number = ++t->audit_number;
     a->index = c->index;
-    a->wall_ms = c->wall_ms;
+    a->wall_ms = core_wall_ms(c, c->now_ms);
     a->action = (uint8_t)entry->action;
     audit_append(c, t, obj);
     core_step(c, 1);
@@ -354,10 +354,11 @@ void revoke_take(struct core *c, ref grant)
 static struct audit_record *recent_denial(struct core *c, uint32_t tenant, struct slice actor)
 {
     const struct tenant *t = tenant_look(c, tenant_of_audit(c, tenant));
+    uint64_t now_ms = core_wall_ms(c, c->now_ms);
     for (uint64_t number = t->audit_number; number > 0; number--) {
         ref obj = t->audit_at == NULL ? 0 : t->audit_at[number % LIMIT_AUDIT];
         struct audit_record *a = obj == 0 ? NULL : audit_record_at(c, obj);
-        if (a == NULL || a->number != number || a->wall_ms + LIMIT_DENIED_MS <= c->wall_ms) {
+        if (a == NULL || a->number != number || a->wall_ms + LIMIT_DENIED_MS <= now_ms) {
             return NULL;
         }
         core_step(c, 1);

@@ -40,7 +40,7 @@ void event_emit(struct core *c, struct event *event)
     event->index = c->index;
     event->ordinal = c->ordinal++;
     event->at_ms = c->now_ms;
-    event->wall_ms = c->wall_ms;
+    event->wall_ms = core_wall_ms(c, c->now_ms);
     if (c->on_event != NULL) {
         c->on_event(c->event_ctx, event);
     }
@@ -79,6 +79,7 @@ void event_about_grant(const struct core *c, const struct grant *g, struct event
     out->client = session_client(s);
     out->owner = grant_owner(g);
     out->since_ms = g->since_ms;
+    out->since_wall_ms = core_wall_ms(c, g->since_ms);
     out->part = 1;
     out->parts = 1;
 }

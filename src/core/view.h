@@ -187,6 +187,8 @@ typedef void (*view_alert_fn)(void *ctx, struct slice prefix, uint64_t held_ms);
 void view_alerts(const struct core *core, uint32_t tenant, view_alert_fn on_rule, void *ctx);
 /* The longest prefix of the name that has a rule. False: none; `held_ms` is unchanged. */
 bool view_alert_for(const struct core *core, uint32_t tenant, struct slice name, uint64_t *held_ms);
+/* Whether any tenant has a rule. */
+bool view_has_alerts(const struct core *core);
 /* For the leader: examines at most `visits` names from `cursor` (0 first) and calls on_grant for each
  * grant that at `now_ms` is past its rule and is not marked; returns the next cursor or VIEW_END. */
 typedef void (*view_long_held_fn)(void *ctx, uint32_t tenant, struct slice name, uint64_t token);

@@ -218,6 +218,7 @@ static void apply_one(struct replica *r, uint64_t index, struct replica_time now
             hf_assert(entry.term == r->clock.term);
             flights_fail_before(r, entry.term);
             r->serving = true;
+            r->first_batch_us = clock_when_us(&r->clock, core_now_ms(r->core) + 1);
             r->options.ports.on_change(r->options.ports.ctx);
         }
     } else if (entry.type == RAFT_CHANGE) {

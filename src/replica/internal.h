@@ -62,6 +62,9 @@ struct replica {
     bool serving;        /* has applied its `lead` (S1.3) */
     uint64_t lead_index; /* of that entry; 0: not submitted */
     uint64_t lead_term;  /* of the last one submitted */
+    /* No batch before: cluster time is then later than that of `lead`, so its grants are shown by
+     * this leader's wall clock (S16.1). */
+    uint64_t first_batch_us;
     uint64_t known_leader;
     uint64_t applied;
     uint64_t log_bytes; /* since the last snapshot */

@@ -72,7 +72,8 @@ static uint64_t close_at_us(const struct replica *r, struct replica_time now)
         .first_us = r->first_us,
         .now_us = now.boot_us,
     };
-    return batch_close_at_us(&s);
+    uint64_t at_us = batch_close_at_us(&s);
+    return at_us < r->first_batch_us && now.boot_us < r->first_batch_us ? r->first_batch_us : at_us;
 }
 
 static void batch_note(struct replica *r, uint32_t hash, struct replica_time now)

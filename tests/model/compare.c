@@ -132,6 +132,7 @@ static bool event_differs(const struct event *a, const struct event *b)
     SLICE(text);
     SLICE(trace);
     NUMBER(since_ms);
+    NUMBER(since_wall_ms);
     NUMBER(waited_ms);
     return bad;
 }

@@ -9,7 +9,7 @@ struct event model_event(struct model *m, enum event_type type, uint32_t tenant)
     event.tenant = tenant;
     event.index = m->index;
     event.at_ms = m->now_ms;
-    event.wall_ms = m->wall_ms;
+    event.wall_ms = model_wall_of(m, m->now_ms);
     event.parts = 1;
     return event;
 }
@@ -58,6 +58,7 @@ void model_emit_grant(struct model *m, enum event_type type, const struct model_
     event.token = g->token;
     event.slot = g->slot;
     event.since_ms = g->since_ms;
+    event.since_wall_ms = model_wall_of(m, g->since_ms);
     model_emit(m, &event);
 }
 

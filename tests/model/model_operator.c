@@ -18,7 +18,7 @@ void model_audit(struct model *m, uint32_t tenant, const char *action, struct sl
     a->view = (struct audit_view){
         .number = ++share->audit_next,
         .index = m->index,
-        .wall_ms = m->wall_ms,
+        .wall_ms = model_wall_of(m, m->now_ms),
         .tenant = tenant,
         .action = owned_slice(&a->texts[0]),
         .resource = owned_slice(&a->texts[1]),
@@ -396,7 +396,7 @@ static void note_denied(struct model *m, const struct command *c, struct model_s
             i == share->audit.count
                 ? v->number == share->audit_next
                 : v->number + 1 == ((struct audit_record *)share->audit.at[i])->view.number;
-        if (!is_next || v->wall_ms + LIMIT_DENIED_MS <= m->wall_ms) {
+        if (!is_next || v->wall_ms + LIMIT_DENIED_MS <= model_wall_of(m, m->now_ms)) {
             break;
         }
         if (slice_equal(v->action, slice_of("DENIED")) && slice_equal(v->actor, actor)) {

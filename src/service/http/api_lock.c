@@ -112,6 +112,7 @@ enum reason acquire_reason(const struct result *r)
     case ENDED_EXPIRED:
     case ENDED_SESSION_EXPIRED:
     case ENDED_RECOVERED:
+    case ENDED_MAX_HOLD:
         return REASON_EXPIRED;
     default:
         return REASON_NOT_OWNER;
