@@ -169,6 +169,7 @@ void node_maintain(struct node *n, struct replica_time now)
     n->maintenance_us = now.boot_us + MAINTENANCE_US;
     declare_gone(n, now);
     node_step_streams(n, now);
+    node_step_alerts(n, now);
     hand_over_if_full(n, now);
     drop_old_log(n);
     node_step_clients(n, now);

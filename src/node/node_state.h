@@ -51,6 +51,14 @@ struct node_stream_walk {
     uint64_t cursor; /* of view_sessions */
 };
 
+/* A scan for grants past their long-held rule; node_alerts.c. */
+struct node_alerts {
+    bool scanning;
+    bool in_tier;     /* in the tier EFFICIENCY */
+    uint64_t cursor;  /* of view_long_held */
+    uint64_t next_us; /* boot time before which no other scan begins */
+};
+
 /* A node's subscription to events of the tier EFFICIENCY. */
 struct node_interest {
     uint64_t peer;
@@ -210,6 +218,7 @@ struct node {
     struct node_absence absences[LIMIT_NODES];
     uint32_t absence_count;
     struct node_stream_walk stream_walks[LIMIT_NODES];
+    struct node_alerts alerts;
 
     uint8_t random[4096]; /* for future ids */
     uint32_t random_left;
@@ -360,6 +369,8 @@ void node_follow_change(struct node *n);
 /* node_streams.c */
 void node_streams_gone(struct node *n, uint32_t node);
 void node_step_streams(struct node *n, struct replica_time now);
+/* node_alerts.c */
+void node_step_alerts(struct node *n, struct replica_time now);
 void node_maintain(struct node *n, struct replica_time now);
 
 #endif

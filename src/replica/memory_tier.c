@@ -449,6 +449,18 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier requested,
     return TIER_TAKEN;
 }
 
+bool memory_tier_report_long_held(struct memory_tier *t, const struct command *command,
+                                  struct tier_time now)
+{
+    hf_assert(command->type == COMMAND_LONG_HELD);
+    if (t->core == NULL || !now.majority) {
+        return false;
+    }
+    tier_begin(t, now);
+    apply(t, command, NULL);
+    return true;
+}
+
 static void follow_session(struct memory_tier *t, uint32_t tenant, struct id id)
 {
     struct session_view session;

@@ -83,6 +83,9 @@ bool memory_tier_is_for_log(const struct memory_tier *t, enum tier requested,
 bool memory_tier_is_counted(const struct command *command);
 uint64_t memory_tier_on_proposed(struct memory_tier *t, const struct command *command);
 void memory_tier_on_settled(struct memory_tier *t, uint64_t number);
+/* Marks a grant of this tier that is past its rule, and reports the event (S16.2). False: not now. */
+bool memory_tier_report_long_held(struct memory_tier *t, const struct command *command,
+                                  struct tier_time now);
 /* A command was applied to the replicated state; called before the next one is applied. And an
  * event of that state. */
 void memory_tier_on_replicated(struct memory_tier *t, const struct command *command,
