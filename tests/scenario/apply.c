@@ -9,7 +9,6 @@
 #include "runner.h"
 
 /* What people's clocks showed when the scenario began. */
-#define WALL_MS UINT64_C(1700000000000)
 
 /* Events. */
 
@@ -140,7 +139,7 @@ void runner_entry(struct runner *p, struct request_line *request, uint32_t count
             runner_fail(p, "the entry is full");
         }
     }
-    size_t len = entry_writer_seal(&w, p->clock_ms, WALL_MS + p->clock_ms);
+    size_t len = entry_writer_seal(&w, p->clock_ms, WALL_MS + p->clock_ms + p->wall_ahead_ms);
     struct entry_run run = {p, request};
     p->index++;
     p->ordinal = 0;

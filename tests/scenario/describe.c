@@ -205,6 +205,9 @@ void describe_result(struct runner *p, const struct command *command, const stru
     if (r->ttl_ms != 0) {
         fact_time(out, "ttl", r->ttl_ms);
     }
+    if (r->hold_until_ms != 0) {
+        fact_time(out, "hold until", r->hold_until_ms);
+    }
     if (r->depth != 0) {
         fact(out, "depth %u", r->depth);
     }
@@ -261,8 +264,13 @@ void describe_event(struct runner *p, const struct event *e, struct facts *out)
     }
     bool election = e->type == EVENT_LEADER_CHANGED || e->type == EVENT_PROCLAIMED;
     fact_slice(out, "by", e->actor);
+    fact_time(out, "shown at", e->wall_ms - WALL_MS);
+    if (e->waited_ms != 0) {
+        fact_time(out, "waited", e->waited_ms);
+    }
     fact_quoted(out,
                 election                     ? "value"
+                : e->type == EVENT_LONG_HELD ? "rule"
                 : e->type == EVENT_PUBLISHED ? "message"
                                              : "because",
                 e->text);

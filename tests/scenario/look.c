@@ -16,6 +16,7 @@ struct gathered {
     const char *detached;
     const char *waiting;
     const char *holders;
+    uint64_t waits_since_ms; /* of the first waiter; 0: unknown */
 };
 
 static void gather(struct gathered *g, const char *text)
@@ -66,6 +67,7 @@ static void on_waiter(void *ctx, const struct waiter_view *v)
     struct arena *arena = &g->runner->step;
     const char *name = person(arena, v->client, v->owner);
     g->waiting = arena_format(arena, "%s %s", g->waiting, name);
+    g->waits_since_ms = g->waits_since_ms == 0 ? v->since_wall_ms : g->waits_since_ms;
     if (v->detached) {
         g->detached = arena_format(arena, "%s %s", g->detached, name);
     }
@@ -92,6 +94,13 @@ static void tell_first(struct runner *p, const struct grant_view *v, struct fact
         fact(out, "value \"%s\"", slice_text(out->arena, v->value));
     }
     fact(out, "since %s", span_text(out->arena, v->holder.since_ms));
+    fact(out, "shown since %s", span_text(out->arena, v->holder.since_wall_ms - WALL_MS));
+    if (v->hold_until_ms != 0) {
+        fact(out, "hold until %s", span_text(out->arena, v->hold_until_ms));
+    }
+    if (v->long_held) {
+        fact(out, "long held");
+    }
     fact(out, "until %s", span_text(out->arena, v->holder.deadline_ms));
     fact(out, "depth %u", v->depth);
     fact(out, "parts %u", v->parts);
@@ -122,6 +131,9 @@ static void show_lock(struct runner *p, struct slice name, uint32_t tenant, stru
     }
     if (v.queue_length > 0) {
         fact(out, "waiting%s", g.waiting);
+        if (g.waits_since_ms != 0) {
+            fact(out, "first waits since %s", span_text(out->arena, g.waits_since_ms - WALL_MS));
+        }
     }
     if (*g.detached != '\0') {
         fact(out, "detached%s", g.detached);
@@ -239,6 +251,8 @@ static void tell_stats(struct runner *p, struct facts *out)
     fact(out, "fence rejections %" PRIu64, s.fence_rejections);
     fact(out, "audit records %" PRIu64, s.audit_records);
     fact(out, "counters %" PRIu64, s.counters);
+    fact(out, "long held %" PRIu64, s.long_held);
+    fact(out, "rules %" PRIu64, s.alerts);
     fact(out, "counter %" PRIu64, core_counter(p->core));
     fact(out, "epoch %" PRIu64, core_epoch(p->core));
     fact(out, "version %u", core_version(p->core));
@@ -258,7 +272,7 @@ static void tell_next_due(struct runner *p, struct facts *out)
 
 bool look(struct runner *p, struct words *w, struct facts *out)
 {
-    if (look_at_key(p, w, out)) {
+    if (look_at_key(p, w, out) || look_at_times(p, w, out)) {
         /* It is a fact. */
     } else if (words_take(w, "show session")) {
         show_session(p, words_plain(w, "the name of a session"), out);
@@ -310,6 +324,7 @@ static void on_record(void *ctx, const struct audit_view *v)
     if (v->trace.len > 0) {
         fact(out, "trace \"%s\"", slice_text(arena, v->trace));
     }
+    fact(out, "shown at %s", span_text(out->arena, v->wall_ms - WALL_MS));
     if (v->is_fence_reset) {
         fact(out, "slot %u", v->slot);
         fact(out, "mark %s to %s", token_text(out->arena, v->mark_before),

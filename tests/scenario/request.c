@@ -107,6 +107,8 @@ static bool acquire_option(struct words *w, struct command_acquire *a)
         a->value = slice_of(words_quoted(w, "a value in quotes"));
     } else if (words_take(w, "detect deadlock")) {
         a->flags |= ACQUIRE_DETECT_DEADLOCK;
+    } else if (words_take(w, "max-hold")) {
+        a->max_hold_ms = words_span32(w, "a time span");
     } else if (words_take(w, "lock-delay")) {
         a->delay_ms = words_span32(w, "a time span");
     } else if (words_take(w, "metadata")) {
@@ -332,6 +334,8 @@ static void request_force_unlock(struct words *w, const char *actor, struct requ
             f->reason = slice_of(words_quoted(w, "a reason in quotes"));
         } else if (words_take(w, "now")) {
             f->now = 1;
+        } else if (words_take(w, "if token")) {
+            f->if_token = token_named(w->runner, words_plain(w, "a token"));
         } else if (!request_common_option(w, out)) {
             words_finish(w);
         }
@@ -349,6 +353,8 @@ static void request_revoke(struct words *w, const char *actor, struct request_li
             r->reason = slice_of(words_quoted(w, "a reason in quotes"));
         } else if (words_take(w, "within")) {
             r->grace_ms = words_span32(w, "a time span");
+        } else if (words_take(w, "if token")) {
+            r->if_token = token_named(w->runner, words_plain(w, "a token"));
         } else if (!request_common_option(w, out)) {
             words_finish(w);
         }
@@ -527,6 +533,10 @@ static bool request_without_actor(struct words *w, struct request_line *out)
         request_about_node(w, out);
     } else if (words_take(w, "check token")) {
         request_fence_check(w, out);
+    } else if (words_take(w, "report")) {
+        request_long_held(w, out);
+    } else if (words_take(w, "sink")) {
+        request_sink_position(w, out);
     } else if (words_take(w, "again")) {
         request_again(w, out);
     } else if (words_take(w, "tick")) {
@@ -573,6 +583,10 @@ static bool request_by_actor(struct words *w, const struct actor *actor, struct 
         request_transact(w, actor->name, out);
     } else if (words_take(w, "changes the policy")) {
         request_policy_change(w, actor->name, out);
+    } else if (words_take(w, "sets rule")) {
+        request_alert_set(w, actor->name, out);
+    } else if (words_take(w, "removes rule")) {
+        request_alert_remove(w, actor->name, out);
     } else {
         return false;
     }

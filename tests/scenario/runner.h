@@ -64,6 +64,9 @@ struct variable {
     uint64_t value;
 };
 
+/* What the wall clock shows at cluster time 0. */
+#define WALL_MS UINT64_C(1700000000000)
+
 struct runner {
     const char *path;
     const struct line *line; /* being run */
@@ -82,9 +85,10 @@ struct runner {
     struct core *core;
     uint64_t hash_key;
     uint64_t index;
-    uint64_t clock_ms; /* stamps the next entry */
-    uint8_t *entry;    /* LIMIT_ENTRY bytes */
-    uint32_t ordinal;  /* of the next event in the entry */
+    uint64_t clock_ms;      /* stamps the next entry */
+    uint64_t wall_ahead_ms; /* its wall clock is WALL_MS, clock_ms and this */
+    uint8_t *entry;         /* LIMIT_ENTRY bytes */
+    uint32_t ordinal;       /* of the next event in the entry */
     struct facts *events;
     const char *sentences; /* --tell: the events in sentences */
     bool was_comment;      /* --tell: the last line was narration */
@@ -184,6 +188,13 @@ uint64_t token_named(struct runner *p, const char *text);
 /* ---- policy.c ---- */
 
 void request_policy_change(struct words *w, const char *actor, struct request_line *out);
+
+/* ---- times.c ---- */
+void request_alert_set(struct words *w, const char *actor, struct request_line *out);
+void request_alert_remove(struct words *w, const char *actor, struct request_line *out);
+void request_long_held(struct words *w, struct request_line *out);
+void request_sink_position(struct words *w, struct request_line *out);
+bool look_at_times(struct runner *p, struct words *w, struct facts *out);
 
 /* ---- steps.c ---- */
 

@@ -229,6 +229,10 @@ static bool run_clock(struct runner *p, struct words *w)
         uint64_t clock_ms = words_span(w, "a time");
         words_finish(w);
         run_time(p, clock_ms);
+    } else if (words_take(w, "the wall clock is ahead by")) {
+        p->wall_ahead_ms = words_span(w, "a time span");
+        words_finish(w);
+        return true;
     } else {
         return false;
     }

@@ -102,6 +102,18 @@ static void an_end_has_no_ttl_but_how_long_it_was_held(void **state)
     does_not_say(line, "ttlSeconds");
 }
 
+static void a_long_hold_is_a_warning_with_its_rule(void **state)
+{
+    struct event e = about(EVENT_LONG_HELD, 1024);
+    e.text = slice_of("disk/");
+    note(e);
+    const char *line = lines();
+    says(line, "\"level\":\"warn\",\"subsystem\":\"lock\",\"event\":\"lock_long_held\"");
+    says(line, "\"resource\":\"disk/7\",\"clientId\":\"worker\",\"ownerId\":\"job-3\"");
+    says(line, "\"heldSeconds\":2.5,");
+    says(line, "\"rule\":\"disk/\"");
+}
+
 static void what_an_operator_does_is_a_warning(void **state)
 {
     assert_null(log_levels_parse("info,lock=warn", &w.sink.levels));
@@ -241,6 +253,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_grant_has_the_ttl_that_was_requested, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_end_has_no_ttl_but_how_long_it_was_held, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_long_hold_is_a_warning_with_its_rule, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_an_operator_does_is_a_warning, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_action_on_many_holders_is_few_lines, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_failed_renewal_names_resource_owner_and_lease, set_up,

@@ -33,6 +33,7 @@ static const struct line_kind kinds[EVENT_COUNT] = {
     [EVENT_FENCE_REJECTED] = {"fence_rejected", JOURNAL_INFO},
     [EVENT_SESSION_EXPIRED] = {"session_expired", JOURNAL_INFO},
     [EVENT_LEADER_CHANGED] = {"election_changed", JOURNAL_INFO},
+    [EVENT_LONG_HELD] = {"lock_long_held", JOURNAL_WARN},
 };
 
 struct lock_line {
@@ -120,7 +121,7 @@ static void put_times(struct lock_line *l, const struct event *e)
         put_seconds(l, "ttlSeconds", e->ttl_ms);
         put_seconds(l, "waitedSeconds", e->waited_ms);
     }
-    if (is_end(e) && e->since_ms != 0 && e->at_ms >= e->since_ms) {
+    if ((is_end(e) || e->type == EVENT_LONG_HELD) && e->since_ms != 0 && e->at_ms >= e->since_ms) {
         put(l, JOURNAL_SECONDS("heldSeconds", e->at_ms - e->since_ms));
     }
     if (e->type == EVENT_REVOKE_REQUESTED) {
@@ -144,6 +145,9 @@ static void put_rest(struct lock_line *l, const struct event *e, bool has_tier)
     if (e->actor.len > 0) { /* of a force-unlock or a revocation */
         put_slice(l, "actorId", e->actor);
         put_slice(l, "reason", e->text);
+    }
+    if (e->type == EVENT_LONG_HELD) { /* the prefix of the rule; "": of all names */
+        put(l, JOURNAL_SLICE("rule", e->text));
     }
     put_slice(l, "trace", e->trace);
 }
@@ -186,8 +190,8 @@ static void write_failed_renewal(struct lock_lines *lines, const struct event *e
 /* A lock can have ten thousand holders, and a line is a system call. */
 static bool is_over_limit(struct lock_lines *lines, const struct event *e)
 {
-    if (kinds[e->type].level != JOURNAL_WARN) {
-        return false;
+    if (kinds[e->type].level != JOURNAL_WARN || e->type == EVENT_LONG_HELD) {
+        return false; /* the leader reports a bounded number a second (node_alerts.c) */
     }
     if (lines->forced_index != e->index) {
         lines->forced_index = e->index;
