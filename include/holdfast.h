@@ -88,9 +88,9 @@ HF_API const char *hf_version(void);
 
 /* A change of state of a lock, of the session or of the connection. */
 enum hf_event_type {
-    HF_EVENT_SAFE = 1,             /* confirmed again, after JEOPARDY */
-    HF_EVENT_JEOPARDY = 2,         /* not confirmed for two thirds of its TTL */
-    HF_EVENT_LOST = 3,             /* final */
+    HF_EVENT_SAFE = 1,     /* confirmed again, after JEOPARDY */
+    HF_EVENT_JEOPARDY = 2, /* not confirmed for two thirds of its TTL; or max_hold ends soon */
+    HF_EVENT_LOST = 3,     /* final */
     HF_EVENT_REVOKE_REQUESTED = 4, /* an operator requests the lock: finish and release it */
     HF_EVENT_CONNECTED = 5,        /* to an endpoint; `text` is its address */
     HF_EVENT_DISCONNECTED = 6
@@ -202,12 +202,15 @@ struct hf_lock_options {
     hf_event_fn on_event; /* [NULL] for events of this lock; called before the client's */
     void *arg;
     const char *trace; /* [NULL] a W3C traceparent; listings, events and the audit trail show it */
+    /* [0: no limit] 100 ms to 31 days: the service ends the lock this long after the grant, however
+     * often it is confirmed. hf_lock_safe_for_ms includes it. */
+    uint32_t max_hold_ms;
 };
 
 #define HF_LOCK_OPTIONS                                                                           \
     {                                                                                             \
         sizeof(struct hf_lock_options), 0, 0, HF_EXCLUSIVE, HF_CORRECTNESS, 0, 0, 0, false, 0, 0, \
-            0, 0                                                                                  \
+            0, 0, 0                                                                               \
     }
 
 /* Acquires a lock. Returns 0, HF_ERR_HELD, _TIMEOUT, _DELAYED, _DEADLOCK, _MISMATCH, _LIMIT,
@@ -242,7 +245,8 @@ HF_API uint32_t hf_lock_slot(const hf_lock *lock); /* of a semaphore */
 HF_API int64_t hf_lock_safe_for_ms(const hf_lock *lock);
 /* 0 while it is held; after that HF_ERR_LOST, permanently. */
 HF_API int hf_lock_check(const hf_lock *lock);
-/* Why it was lost: "expired", "forced", "revoked", "session_expired"; "unconfirmed": its deadline
+/* Why it was lost: "expired", "forced", "revoked", "session_expired"; "max_hold": it was held as long
+ * as its options allow; "unconfirmed": its deadline
  * passed without an answer; "epoch": an EFFICIENCY lock, and the leader changed; "taken": the loss
  * was found after a reconnect and its cause is not recorded. "" while it is held. */
 HF_API const char *hf_lock_loss(const hf_lock *lock);

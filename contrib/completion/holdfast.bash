@@ -27,11 +27,11 @@ _holdfast() {
     esac
     case $command in
     lock)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nonblock --wait --shared --exclusive --limit --permits --ttl --kill-after --lock-delay --conflict-exit-code --command --status-fd --tier --detect-deadlock --trace --verbose --endpoints --timeout --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nonblock --wait --shared --exclusive --limit --permits --ttl --kill-after --lock-delay --max-hold --conflict-exit-code --command --status-fd --tier --detect-deadlock --trace --verbose --endpoints --timeout --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
         ;;
     elect)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--listen --changes --nonblock --wait --ttl --kill-after --lock-delay --conflict-exit-code --status-fd --trace --verbose --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--listen --changes --nonblock --wait --ttl --kill-after --lock-delay --max-hold --conflict-exit-code --status-fd --trace --verbose --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
         ;;
     serve)
@@ -65,11 +65,11 @@ _holdfast() {
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         ;;
     force-unlock)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--reason --now --actor --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--reason --now --if-token --actor --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
         ;;
     revoke)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--reason --deadline --actor --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--reason --deadline --if-token --actor --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
         ;;
     reset-fence)

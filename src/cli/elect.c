@@ -34,6 +34,7 @@ const struct flag elect_options[] = {
      "time from TERM to KILL if the leadership is lost (default: TTL/6, at most 5s)"},
     {"lock-delay", 0, FLAG_DURATION(struct elect_settings, wrap.lock_delay_ms), "DURATION",
      "time without a leader after a loss (default: the time for TERM and KILL + 1s)"},
+    WRAP_MAX_HOLD_OPTION(struct elect_settings),
     {"conflict-exit-code", 'E', FLAG_NUMBER(struct elect_settings, wrap.conflict), "CODE",
      "exit code if not elected (default: 75)"},
     {"status-fd", 0, FLAG_NUMBER(struct elect_settings, wrap.status_fd), "N",

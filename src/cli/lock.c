@@ -44,6 +44,7 @@ const struct flag lock_options[] = {
      "time from TERM to KILL if the lock is lost (default: TTL/6, at most 5s)"},
     {"lock-delay", 0, FLAG_DURATION(struct lock_settings, wrap.lock_delay_ms), "DURATION",
      "time after a loss before it can be acquired (default: the time for TERM and KILL + 1s)"},
+    WRAP_MAX_HOLD_OPTION(struct lock_settings),
     {"conflict-exit-code", 'E', FLAG_NUMBER(struct lock_settings, wrap.conflict), "CODE",
      "exit code if it is not acquired (default: 75)"},
     {"command", 'c', FLAG_TEXT(struct lock_settings, command), "STRING",

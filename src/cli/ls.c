@@ -70,18 +70,22 @@ static void add_row(struct columns *t, const struct json_t *row)
     }
     columns_printf(t, "%u", (unsigned)json_tree_u64(json_tree_get(row, "queue_length"), 0));
     columns_slice(t, json_tree_text(json_tree_get(row, "tier")));
+    bool is_long_held = json_tree_true(json_tree_get(row, "long_held"));
+    columns_text(t, is_long_held ? "long-held" : "");
+    columns_colour(t, is_long_held ? COLOUR_RED : COLOUR_NONE);
     columns_slice(t, json_tree_text(json_tree_get(holder, "trace")));
 }
 
 static void print_table(const struct api_pages *pages)
 {
     struct columns t;
-    columns_init(&t, 8);
+    columns_init(&t, 9);
     static const char *const heading[] = {"NAME",    "MODE",    "HOLDER", "SINCE",
                                           "EXPIRES", "WAITERS", "TIER"};
     for (unsigned i = 0; i < 7; i++) {
         columns_text(&t, heading[i]);
     }
+    columns_optional(&t, "ALERT");
     columns_optional(&t, "TRACE");
     for (size_t i = 0; i < pages->count; i++) {
         add_row(&t, pages->items[i]);

@@ -20,13 +20,19 @@ struct operate {
     bool now;
     bool resets_fence;
     uint64_t deadline_ms;
-    uint64_t slot;  /* of the fence */
-    uint64_t token; /* new mark; 0: above all issued tokens */
+    uint64_t if_token; /* 0: every holder */
+    uint64_t slot;     /* of the fence */
+    uint64_t token;    /* new mark; 0: above all issued tokens */
 };
 
 #define REASON_OPTION(help)                                            \
     {                                                                  \
         "reason", 'r', FLAG_TEXT(struct operate, reason), "TEXT", help \
+    }
+#define IF_TOKEN_OPTION                                                      \
+    {                                                                        \
+        "if-token", 0, FLAG_NUMBER(struct operate, if_token), "TOKEN",       \
+            "only the holder with this token, as `holdfast show` printed it" \
     }
 #define ACTOR_OPTION                                                          \
     {                                                                         \
@@ -38,6 +44,7 @@ const struct flag force_unlock_options[] = {
     REASON_OPTION("reason, for the audit record; required"),
     {"now", 0, FLAG_SWITCH(struct operate, now), NULL,
      "skip the lock-delay: another client can acquire it while the holder still runs"},
+    IF_TOKEN_OPTION,
     ACTOR_OPTION,
     CLI_COMMON_OPTIONS(struct operate),
     FLAGS_END,
@@ -47,6 +54,7 @@ const struct flag revoke_options[] = {
     REASON_OPTION("reason, for the holders and the audit record; required"),
     {"deadline", 'd', FLAG_DURATION(struct operate, deadline_ms), "DURATION",
      "time until the lock is taken away (default: 30s)"},
+    IF_TOKEN_OPTION,
     ACTOR_OPTION,
     CLI_COMMON_OPTIONS(struct operate),
     FLAGS_END,
@@ -76,6 +84,9 @@ static void write_body(const struct operate *o, struct buffer *body)
     json_put_text(&w, "request_id", id);
     if (o->now) {
         json_put_bool(&w, "now", true);
+    }
+    if (o->if_token != 0) {
+        json_put_u64(&w, "if_token", o->if_token);
     }
     if (o->deadline_ms != NO_DEADLINE) {
         json_put_u64(&w, "deadline_ms", o->deadline_ms);

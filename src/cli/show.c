@@ -48,6 +48,10 @@ static void print_head(const struct json_t *lock)
     } else if (!json_tree_true(json_tree_get(lock, "held"))) {
         printf(", free");
     }
+    if (json_tree_true(json_tree_get(lock, "long_held"))) {
+        printf(", %sLONG-HELD%s", cli_colour_on(COLOUR_RED, has_colour),
+               cli_colour_off(COLOUR_RED, has_colour));
+    }
     printf("\n");
 }
 
@@ -60,6 +64,20 @@ static void add_metadata(struct columns *t, const struct json_t *row)
     }
     columns_slice(t, buffer_len(&text) > 0 ? buffer_bytes(&text) : slice_of("-"));
     buffer_close(&text);
+}
+
+/* "in 23s, revoked, at most until 2026-11-15 12:00:03Z, long-held" */
+static void add_expiry(struct columns *t, const struct json_t *row)
+{
+    char left[HUMAN_TEXT];
+    char until[HUMAN_TEXT];
+    const struct json_t *hold = json_tree_get(row, "hold_until");
+    columns_printf(t, "in %s%s%s%s%s",
+                   human_span(json_tree_u64(json_tree_get(row, "expires_in_ms"), 0), left),
+                   json_tree_get(row, "revoked_at") != NULL ? ", revoked" : "",
+                   hold != NULL ? ", at most until " : "",
+                   hold != NULL ? human_time(json_tree_text(hold), until) : "",
+                   json_tree_true(json_tree_get(row, "long_held")) ? ", long-held" : "");
 }
 
 static void print_holders(const struct json_t *holders)
@@ -82,9 +100,7 @@ static void print_holders(const struct json_t *holders)
         columns_slice(&t, text_of(row, "client_id"));
         columns_slice(&t, text_of(row, "mode"));
         columns_text(&t, human_time(text_of(row, "since"), text));
-        columns_printf(&t, "in %s%s",
-                       human_span(json_tree_u64(json_tree_get(row, "expires_in_ms"), 0), text),
-                       json_tree_get(row, "revoked_at") != NULL ? ", revoked" : "");
+        add_expiry(&t, row);
         if (json_tree_get(row, "fencing_token") != NULL) {
             columns_printf(&t, "%" PRIu64, json_tree_u64(json_tree_get(row, "fencing_token"), 0));
         } else {
@@ -105,9 +121,10 @@ static void print_waiters(const struct json_t *waiters, uint64_t queue_length)
     if (count == 0) {
         return;
     }
-    columns_init(&t, 7);
-    static const char *const heading[] = {"WAITS", "CLIENT", "MODE", "THROUGH", "GIVES UP"};
-    for (unsigned i = 0; i < 5; i++) {
+    columns_init(&t, 8);
+    static const char *const heading[] = {"WAITS", "CLIENT",  "MODE",
+                                          "SINCE", "THROUGH", "GIVES UP"};
+    for (unsigned i = 0; i < 6; i++) {
         columns_text(&t, heading[i]);
     }
     columns_optional(&t, "TRACE");
@@ -119,6 +136,7 @@ static void print_waiters(const struct json_t *waiters, uint64_t queue_length)
         columns_printf(&t, "%" PRIu64, json_tree_u64(json_tree_get(row, "position"), 0));
         columns_slice(&t, text_of(row, "client_id"));
         columns_slice(&t, text_of(row, "mode"));
+        columns_text(&t, human_time(text_of(row, "since"), text));
         columns_printf(&t, "node %" PRIu64 "%s", json_tree_u64(json_tree_get(row, "node"), 0),
                        is_detached ? ", detached" : "");
         const struct json_t *end = json_tree_get(row, "gives_up_at");

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "cli/api.h"
 #include "cli/exits.h"
@@ -74,6 +75,11 @@ bool wrap_check(struct wrap_options *o)
     if (o->status_fd != 0 && (o->status_fd > INT32_MAX || fcntl((int)o->status_fd, F_GETFD) < 0)) {
         cli_say("--status-fd: descriptor %" PRIu64 " is not open; add for example 3>status",
                 o->status_fd);
+        return false;
+    }
+    if (o->max_hold_ms != 0 &&
+        (o->max_hold_ms < LIMIT_TTL_MIN_MS || o->max_hold_ms > LIMIT_HELD_MAX_MS)) {
+        cli_say("--max-hold: must be from 100ms to 31 days (744h)");
         return false;
     }
     return check_trace(o);
@@ -196,6 +202,7 @@ void wrap_lock_options(const struct wrap *w, struct hf_lock_options *options)
     }
     options->ttl_ms = (uint32_t)w->o->ttl_ms;
     options->lock_delay_ms = (uint32_t)delay_ms;
+    options->max_hold_ms = (uint32_t)w->o->max_hold_ms;
     options->trace = w->o->trace;
 }
 
@@ -267,8 +274,14 @@ static void on_event(hf_client *client, const struct hf_event *e, void *arg)
                            strcmp(text, w->loss) != 0 ? text : "");
         }
         break;
+    case HF_EVENT_SAFE:
+        w->is_hold_over = false;
+        break;
     case HF_EVENT_JEOPARDY:
-        if (w->o->is_verbose) {
+        w->is_hold_over = e->text != NULL && strcmp(e->text, "max_hold") == 0;
+        if (w->is_hold_over && w->o->is_verbose) {
+            cli_say("%s: --max-hold ends in %" PRId64 " ms", w->o->what, e->safe_for_ms);
+        } else if (w->o->is_verbose) {
             cli_say("%s: no confirmation from the cluster; still held for %" PRId64 " ms",
                     w->o->what, e->safe_for_ms);
         }

@@ -27,6 +27,7 @@ struct wrap_options {
     uint64_t ttl_ms;
     uint64_t kill_after_ms; /* TERM to KILL; 0: a part of the TTL */
     uint64_t lock_delay_ms; /* 0: what the guard needs, and HEARING_MS */
+    uint64_t max_hold_ms;   /* 0: none */
     uint64_t conflict;      /* exit code if not acquired */
     uint64_t status_fd;     /* 0: none */
     const char *trace;      /* a traceparent; NULL or "": none */
@@ -38,6 +39,13 @@ struct wrap_options {
     {                                                                                      \
         "trace", 0, FLAG_TEXT(type, wrap.trace), "TRACEPARENT",                            \
             "W3C traceparent shown with the holder, \"\" for none (default: $TRACEPARENT)" \
+    }
+
+#define WRAP_MAX_HOLD_OPTION(type)                                                            \
+    {                                                                                         \
+        "max-hold", 0, FLAG_DURATION(type, wrap.max_hold_ms), "DURATION",                     \
+            "longest time it is held; then it is lost, even while it is confirmed (default: " \
+            "no limit)"                                                                       \
     }
 
 struct wrap {
@@ -64,6 +72,7 @@ struct wrap {
     int child_status; /* of waitpid */
     int run_error;    /* errno if it could not be run */
     bool is_lost;
+    bool is_hold_over;   /* --max-hold is what ends the lock next */
     bool was_notified;   /* the guard has a message about the loss */
     bool lost_guard;     /* guard or standby was killed */
     char loss[64];       /* "forced", "unconfirmed", ... */

@@ -72,7 +72,10 @@ static void lose_guard(struct wrap *w)
 static void lose_by_deadline(struct wrap *w)
 {
     w->is_lost = true;
-    (void)snprintf(w->loss, sizeof(w->loss), "%s", w->revoked_ms != 0 ? "revoked" : "unconfirmed");
+    (void)snprintf(w->loss, sizeof(w->loss), "%s",
+                   w->revoked_ms != 0 ? "revoked"
+                   : w->is_hold_over  ? "max_hold"
+                                      : "unconfirmed");
 }
 
 static void warn_of_undead(int64_t pid)

@@ -208,6 +208,13 @@ static void granted(struct client_call *call, const Holdfast__V1__LockHandle *ha
         lock->options.ttl_ms != 0 ? lock->options.ttl_ms : e->session.life.ttl_ms;
     /* S5.1: counts from the first sending. life_of_lock uses later keep-alives. */
     lock->life.known.confirmed_ms = call->first_sent_ms;
+    if (lock->options.max_hold_ms != 0) {
+        /* Queued after the first sending. Cluster time counts the wait, and may be slower (S1.6). */
+        int64_t waited_ms = duration_ms(handle->waited, 0);
+        lock->life.hold.confirmed_ms =
+            call->first_sent_ms + waited_ms - waited_ms / DEADLINE_RATE - (waited_ms > 0);
+        lock->life.hold.ttl_ms = lock->options.max_hold_ms;
+    }
     if (call->ticket == NULL) {
         lock->is_gone = true;
         give_back(lock);

@@ -90,6 +90,8 @@ struct lock_life {
     struct life known;      /* newest answer */
     struct life in_flight;  /* the renewal that may still be answered */
     struct life unanswered; /* others: earliest send time, shortest TTL */
+    struct life hold; /* with max_hold, as the TTL: from when the lock was certainly not granted
+                               yet. Nothing confirms it. ttl_ms 0: no max_hold */
 };
 
 static inline int64_t lock_life_moment(const struct lock_life *l, struct life session,
@@ -105,14 +107,30 @@ static inline int64_t lock_life_moment(const struct lock_life *l, struct life se
     return at_ms;
 }
 
-static inline int64_t lock_life_safe_until(const struct lock_life *l, struct life session)
+/* The earlier of the two, if there is a max_hold. */
+static inline int64_t lock_life_within_hold(const struct lock_life *l, int64_t at_ms,
+                                            int64_t hold_ms)
 {
-    return lock_life_moment(l, session, life_lock_safe_until);
+    return l->hold.ttl_ms != 0 && hold_ms < at_ms ? hold_ms : at_ms;
 }
 
+static inline int64_t lock_life_safe_until(const struct lock_life *l, struct life session)
+{
+    return lock_life_within_hold(l, lock_life_moment(l, session, life_lock_safe_until),
+                                 life_safe_until(l->hold));
+}
+
+/* Of a max_hold: half a TTL before its end. */
 static inline int64_t lock_life_jeopardy_at(const struct lock_life *l, struct life session)
 {
-    return lock_life_moment(l, session, life_lock_jeopardy_at);
+    return lock_life_within_hold(l, lock_life_moment(l, session, life_lock_jeopardy_at),
+                                 life_safe_until(l->hold) - l->known.ttl_ms / 2);
+}
+
+/* Whether max_hold, and not a missing confirmation, is what ends it then. */
+static inline bool lock_life_ends_by_hold(const struct lock_life *l, struct life session)
+{
+    return l->hold.ttl_ms != 0 && lock_life_safe_until(l, session) == life_safe_until(l->hold);
 }
 
 /* The shortest that the service may apply. */

@@ -196,6 +196,12 @@ struct hf_lock *locks_find(struct client_engine *e, uint64_t token)
     return NULL;
 }
 
+static const char *why_late(const struct hf_lock *lock)
+{
+    const struct client_session *s = &lock->client_engine->session;
+    return lock_life_ends_by_hold(&lock->life, s->life) ? "max_hold" : "unconfirmed";
+}
+
 void locks_tick(struct client_engine *e)
 {
     if (e->now_ms < e->next_lock_ms) {
@@ -210,14 +216,14 @@ void locks_tick(struct client_engine *e)
         next = at->next;
         enum standing standing = life_standing(jeopardy_at(lock), safe_until_ms, e->now_ms);
         if (standing == STANDING_LOST) {
-            lose_and_give_back(lock, "unconfirmed");
+            lose_and_give_back(lock, why_late(lock));
             continue;
         }
         bool in_jeopardy = standing == STANDING_JEOPARDY;
         if (in_jeopardy != lock->in_jeopardy) {
             lock->in_jeopardy = in_jeopardy;
             notification_event(e, in_jeopardy ? HF_EVENT_JEOPARDY : HF_EVENT_SAFE, lock, 0,
-                               in_jeopardy ? "unconfirmed" : "confirmed");
+                               in_jeopardy ? why_late(lock) : "confirmed");
         }
         e->any_jeopardy = e->any_jeopardy || in_jeopardy;
         int64_t next_ms = in_jeopardy ? safe_until_ms : jeopardy_at(lock);

@@ -196,6 +196,10 @@ int options_read_lock(const struct hf_lock_options *given, const char *const *na
     if (whole->lock_delay_ms > LIMIT_DELAY_MAX_MS) {
         return error_set(HF_ERR_INVALID, "lock_delay_ms is more than 24 h");
     }
+    if (whole->max_hold_ms != 0 &&
+        (whole->max_hold_ms < LIMIT_TTL_MIN_MS || whole->max_hold_ms > LIMIT_HELD_MAX_MS)) {
+        return error_set(HF_ERR_INVALID, "max_hold_ms is out of range (100 ms to 31 days)");
+    }
     if (whole->wait_ms < HF_WAIT_FOREVER) {
         return error_set(HF_ERR_INVALID, "wait_ms is -1 (without limit), 0 (try) or more");
     }

@@ -62,6 +62,8 @@ struct times {
     Duration *ttl;
     Duration *wait;
     Duration *delay;
+    Duration hold_value;
+    Duration *hold;
 };
 
 static void times_of(const struct hf_lock *lock, struct times *t)
@@ -69,6 +71,8 @@ static void times_of(const struct hf_lock *lock, struct times *t)
     t->ttl_value = duration_of(lock->options.ttl_ms);
     t->wait_value = duration_of(lock->options.wait_ms);
     t->delay_value = duration_of(lock->options.lock_delay_ms);
+    t->hold_value = duration_of(lock->options.max_hold_ms);
+    t->hold = lock->options.max_hold_ms == 0 ? NULL : &t->hold_value;
     t->ttl = lock->options.ttl_ms == 0 ? NULL : &t->ttl_value;
     t->wait = lock->options.wait_ms == 0 ? NULL : &t->wait_value;
     t->delay = lock->options.lock_delay_ms == 0 ? NULL : &t->delay_value;
@@ -87,6 +91,7 @@ static void encode_campaign(struct client_call *call, const struct times *t)
     m.metadata = lock->metadata;
     m.trace = lock->trace;
     m.lock_delay = t->delay;
+    m.max_hold = t->hold;
     m.request_id = call->request_id;
     m.cancel = call->is_withdrawn;
     pack(call, &m.base);
@@ -106,6 +111,7 @@ static void encode_multi(struct client_call *call, const struct times *t)
     m.metadata = lock->metadata;
     m.trace = lock->trace;
     m.lock_delay = t->delay;
+    m.max_hold = t->hold;
     m.detect_deadlock = lock->options.detect_deadlock;
     m.request_id = call->request_id;
     m.cancel = call->is_withdrawn;
@@ -130,6 +136,7 @@ static void encode_lock(struct client_call *call, const struct times *t)
     m.metadata = lock->metadata;
     m.trace = lock->trace;
     m.lock_delay = t->delay;
+    m.max_hold = t->hold;
     m.detect_deadlock = lock->options.detect_deadlock;
     m.request_id = call->request_id;
     m.cancel = call->is_withdrawn;

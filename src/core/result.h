@@ -174,6 +174,8 @@ struct result {
     const uint8_t *alive;           /* keep-alive: an hf_error per id: OK, NOT_FOUND, EXPIRED */
     const struct cycle_step *cycle; /* REASON_DEADLOCK; begins with this request's owner */
     uint32_t cycle_length;
+    uint64_t
+        waited_ms; /* of a grant after a wait: from its event, at the node that waited; else 0 */
 };
 
 const char *reason_name(enum reason reason);

@@ -99,6 +99,18 @@ static void a_renewal_without_an_answer_counts_after_a_later_one_is_confirmed(vo
     assert_int_equal(lock_life_ttl(&l), 2000);
 }
 
+static void a_lock_with_a_max_hold_ends_then_although_it_is_confirmed(void **state)
+{
+    struct lock_life l = {.known = {100000, 30000}, .hold = {100000, 60000}};
+    assert_int_equal(lock_life_safe_until(&l, session), life_safe_until(session));
+    assert_false(lock_life_ends_by_hold(&l, session));
+    struct life confirmed = {150000, 30000};
+    lock_life_confirm(&l, 150000);
+    assert_int_equal(lock_life_safe_until(&l, confirmed), 100000 + 60000 - 60 - 5);
+    assert_int_equal(lock_life_jeopardy_at(&l, confirmed), 100000 + 60000 - 60 - 5 - 15000);
+    assert_true(lock_life_ends_by_hold(&l, confirmed));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +123,7 @@ int main(void)
         cmocka_unit_test(a_shorter_ttl_counts_from_the_sending_of_its_renewal),
         cmocka_unit_test(a_renewal_that_was_not_applied_leaves_the_ttl_as_it_was),
         cmocka_unit_test(a_renewal_without_an_answer_counts_after_a_later_one_is_confirmed),
+        cmocka_unit_test(a_lock_with_a_max_hold_ends_then_although_it_is_confirmed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -359,6 +359,28 @@ static void a_lock_of_a_shorter_ttl_is_lost_alone_and_given_back_after_its_delay
     lock_unref(lock);
 }
 
+static void a_lock_is_lost_at_its_max_hold_while_the_session_lives(void **state)
+{
+    struct client_world *w = *state;
+    struct hf_lock_options options = HF_LOCK_OPTIONS;
+    options.max_hold_ms = 60000;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", &options);
+    world_run(w, 40000);
+    assert_int_equal(lock->state, LOCK_HELD);
+    assert_false(world_event(w, HF_EVENT_JEOPARDY, lock, NULL));
+    world_run(w, 10000);
+    char why[WORDS_TEXT];
+    assert_true(world_event(w, HF_EVENT_JEOPARDY, lock, why));
+    assert_string_equal(why, "max_hold");
+    world_run(w, 11000);
+    assert_int_equal(lock->state, LOCK_LOST);
+    assert_string_equal(lock->loss, "max_hold");
+    assert_true(world_event(w, HF_EVENT_LOST, lock, NULL));
+    assert_false(world_event(w, HF_EVENT_LOST, NULL, NULL)); /* the session lives */
+    lock_unref(lock);
+}
+
 static void closing_says_so_to_the_service(void **state)
 {
     struct client_world *w = *state;
@@ -406,6 +428,7 @@ int main(void)
         world_test(an_older_node_does_not_say_how_a_lock_was_lost),
         world_test(a_new_epoch_loses_efficiency_locks_and_no_others),
         world_test(a_lock_of_a_shorter_ttl_is_lost_alone_and_given_back_after_its_delay),
+        world_test(a_lock_is_lost_at_its_max_hold_while_the_session_lives),
         world_test(closing_says_so_to_the_service),
         world_test(a_session_that_is_refused_fails_the_calls_that_wait_for_it),
     };

@@ -1,5 +1,7 @@
 /* The HTTP API as operators and the curious use it: force-unlocks and who may make them, lists,
  * what nobody is shown, members, probes. */
+#include <inttypes.h>
+
 #include "http_testing.h"
 
 /* ---- operators ---- */
@@ -38,6 +40,58 @@ static void force_unlock_is_audited(void **state)
            "records.3.action=\"REVOKE_TAKEN\" next_cursor=-");
     expect(c, "GET", "/api/v1/audit?limit=2", NULL, 200, "records.1.number=2 next_cursor=\"3\"");
     expect(c, "GET", "/api/v1/audit?limit=2&cursor=3", NULL, 200, "records.0.number=3");
+}
+
+static uint64_t take_n(struct http_client *c, const char *more)
+{
+    char body[200];
+    (void)snprintf(body, sizeof(body), "{\"client_id\":\"a\"%s}", more);
+    expect(c, "POST", "/api/v1/locks/n/acquire", body, 200, "acquired=true");
+    struct lock_view lock;
+    assert_true(view_lock(world.gateway.core, 0, slice_of("n"), &lock));
+    return lock.first.token;
+}
+
+static void an_operator_takes_only_the_lock_that_was_seen(void **state)
+{
+    struct http_client *c = world_client(&world, true);
+    char body[200];
+    uint64_t token = take_n(c, "");
+    for (unsigned i = 0; i < 2; i++) {
+        const char *path = i == 0 ? "/api/v1/locks/n/force-unlock" : "/api/v1/locks/n/revoke";
+        (void)snprintf(body, sizeof(body),
+                       "{\"actor_id\":\"o\",\"reason\":\"r\",\"if_token\":%" PRIu64 "}", token + 1);
+        expect(c, "POST", path, body, 409, "error.code=\"token_mismatch\"");
+        expect(c, "POST", path, "{\"actor_id\":\"o\",\"reason\":\"r\",\"if_token\":0}", 400,
+               "error.code=\"field_range\"");
+    }
+    expect(c, "GET", "/api/v1/audit", NULL, 200, "records.0=-");
+    (void)snprintf(body, sizeof(body),
+                   "{\"actor_id\":\"o\",\"reason\":\"r\",\"if_token\":%" PRIu64 "}", token);
+    expect(c, "POST", "/api/v1/locks/n/force-unlock", body, 200, "holders=1");
+    expect(c, "POST", "/api/v1/locks/n/force-unlock", body, 409, "error.code=\"token_mismatch\"");
+}
+
+static void a_hold_ends_after_its_max_hold_although_it_is_renewed(void **state)
+{
+    struct http_client *c = world_client(&world, true);
+    expect(c, "POST", "/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"max_hold_ms\":99}", 400,
+           "error.code=\"invalid_max_hold\"");
+    expect(c, "POST", "/api/v1/locks/n/acquire",
+           "{\"client_id\":\"a\",\"max_hold_ms\":9000000000000}", 400,
+           "error.code=\"invalid_max_hold\"");
+    uint64_t token = take_n(c, ",\"ttl_ms\":5000,\"max_hold_ms\":8000");
+    expect(c, "GET", "/api/v1/locks/n", NULL, 200,
+           "holders.0.hold_until=\"2024-11-15T08:49:45.123Z\" holders.0.long_held=false");
+    expect(c, "GET", "/api/v1/locks", NULL, 200,
+           "locks.0.holder.hold_until=\"2024-11-15T08:49:45.123Z\" locks.0.long_held=false");
+    char body[200];
+    (void)snprintf(body, sizeof(body), "{\"client_id\":\"a\",\"fencing_token\":%" PRIu64 "}",
+                   token);
+    world_pass(&world, 4000);
+    expect(c, "POST", "/api/v1/locks/n/renew", body, 200, "renewed=true expires_in_ms=4000");
+    world_pass(&world, 4001);
+    expect(c, "POST", "/api/v1/locks/n/renew", body, 200, "renewed=false ended=\"max_hold\"");
 }
 
 static void only_operators_force_and_read_the_trail(void **state)
@@ -292,6 +346,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         T(force_unlock_is_audited),
+        T(an_operator_takes_only_the_lock_that_was_seen),
+        T(a_hold_ends_after_its_max_hold_although_it_is_renewed),
         T(only_operators_force_and_read_the_trail),
         T(nobodys_token_or_id_leaks),
         T(a_list_has_prefixes_and_pages),

@@ -113,6 +113,17 @@ static void acquire_answers_with_the_token(void **state)
     resp_request(a, "SET other v NX PX 5000", "+OK|"); /* which stays as it was */
 }
 
+static void a_max_hold_ends_it_although_its_owner_extends_it(void **state)
+{
+    struct resp_client *c = client();
+    (void)request_integer(c, "HF.ACQUIRE k mine PX 5000 MAXHOLD 8000");
+    resp_world_pass(&world, 4000);
+    resp_request(c, "PEXPIRE k 5000", ":1|");
+    resp_request(c, "PTTL k", ":4000|");
+    resp_world_pass(&world, 4001);
+    resp_request(c, "EXISTS k", ":0|");
+}
+
 static void acquire_refuses_what_makes_no_lock(void **state)
 {
     struct resp_client *c = client();
@@ -124,6 +135,8 @@ static void acquire_refuses_what_makes_no_lock(void **state)
         "HF.ACQUIRE k v PX 5000 PX 5000",
         "HF.ACQUIRE k v PX 5000 WAIT",
         "HF.ACQUIRE k v PX 5000 WAIT 1 WAIT 1",
+        "HF.ACQUIRE k v PX 5000 MAXHOLD",
+        "HF.ACQUIRE k v PX 5000 MAXHOLD 100 MAXHOLD 100",
         "HF.ACQUIRE k v PX 5000 NX",
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -142,6 +155,13 @@ static void acquire_refuses_what_makes_no_lock(void **state)
     for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
         resp_say(c, waits[i]);
         resp_expect_start(c, "-ERR invalid WAIT");
+    }
+    static const char *const holds[] = {"HF.ACQUIRE k v PX 5000 MAXHOLD 99",
+                                        "HF.ACQUIRE k v PX 5000 MAXHOLD 2678400001",
+                                        "HF.ACQUIRE k v PX 5000 MAXHOLD long"};
+    for (size_t i = 0; i < sizeof(holds) / sizeof(holds[0]); i++) {
+        resp_say(c, holds[i]);
+        resp_expect_start(c, "-ERR invalid MAXHOLD");
     }
     resp_say(c, "HF.ACQUIRE a//b v PX 5000");
     resp_expect_start(c, "-ERR invalid key");
@@ -247,6 +267,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_old_form_says_what_to_use, set_up, tear_down),
         cmocka_unit_test_setup_teardown(acquire_answers_with_the_token, set_up, tear_down),
         cmocka_unit_test_setup_teardown(acquire_refuses_what_makes_no_lock, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_max_hold_ends_it_although_its_owner_extends_it, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(acquire_waits_for_its_turn, set_up, tear_down),
         cmocka_unit_test_setup_teardown(acquire_waits_no_longer_than_it_said, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_waits_and_closes_leaves_the_queue, set_up, tear_down),

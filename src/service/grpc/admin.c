@@ -46,6 +46,7 @@ void rpc_force_unlock(struct api_request *x, const void *message)
     b.f.actor_id = slice_of(m->actor_id);
     b.f.reason = slice_of(m->reason);
     b.f.now = m->now;
+    b.f.if_token = m->if_token;
     b.f.request_id = slice_of(m->request_id);
     if (operator_is_allowed(x) && rpc_name(x, m->resource_id)) {
         operator_force_unlock(x, &b, render_force);
@@ -60,6 +61,7 @@ void rpc_revoke(struct api_request *x, const void *message)
     b.f.actor_id = slice_of(m->actor_id);
     b.f.reason = slice_of(m->reason);
     b.f.request_id = slice_of(m->request_id);
+    b.f.if_token = m->if_token;
     if (operator_is_allowed(x) && rpc_name(x, m->resource_id) &&
         rpc_duration(x, m->deadline, "deadline", LIMIT_DELAY_MAX_MS, &b.f.deadline_ms)) {
         operator_revoke(x, &b, render_revoke);

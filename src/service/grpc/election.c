@@ -41,6 +41,7 @@ void rpc_campaign(struct api_request *x, const void *message)
     if (rpc_name(x, m->name) && rpc_duration(x, m->ttl, "ttl", LIMIT_TTL_MAX_MS, &b.f.ttl_ms) &&
         rpc_wait(x, m->wait_timeout, &b) &&
         rpc_duration(x, m->lock_delay, "lock_delay", LIMIT_DELAY_MAX_MS, &b.f.lock_delay_ms) &&
+        rpc_duration(x, m->max_hold, "max_hold", BODY_MOST, &b.f.max_hold_ms) &&
         rpc_metadata(x, m->metadata, &b)) {
         election_campaign(x, &b, render_campaign);
     }

@@ -65,6 +65,7 @@ static Holdfast__V1__LockInfo *lock_info(const struct service *s, const struct l
     out->delayed_until = rpc_when(s, lock->delayed_until_ms);
     out->reserved_for = rpc_string(s, lock->reserved_for);
     out->tier = rpc_tier_out((enum tier)lock->tier);
+    out->long_held = lock->long_held;
     return out;
 }
 
@@ -119,6 +120,8 @@ static void on_grant(void *ctx, const struct grant_view *g)
     out->slot = g->slot;
     out->depth = g->depth;
     out->multilock_names = g->parts;
+    out->hold_until = rpc_when(s, g->hold_until_ms);
+    out->long_held = g->long_held;
     if (g->holder.mode == MODE_ELECTION) { /* a key's value may be any bytes, and is its client's */
         out->value = rpc_string(s, g->value);
     }
@@ -145,6 +148,7 @@ static void on_waiter(void *ctx, const struct waiter_view *waiter)
     out->permits = waiter->permits;
     out->node = waiter->node;
     out->detached = waiter->detached;
+    out->since = rpc_since(s, waiter->since_ms, waiter->since_wall_ms);
     out->gives_up_at = rpc_when(s, waiter->wait_deadline_ms);
     out->multilock_names = waiter->parts;
     if (x->is_operator) {

@@ -15,6 +15,8 @@ void rpc_put_grant(struct api_request *x, const struct result *r, Holdfast__V1__
     out->mode = rpc_mode_out(r->mode);
     out->slot = r->slot;
     out->depth = r->depth;
+    out->hold_until = rpc_when(s, r->hold_until_ms);
+    out->waited = r->waited_ms == 0 ? NULL : rpc_ms(s, r->waited_ms);
 }
 
 /* x->kept: the other names of a multi-lock, each with NUL. */
@@ -103,6 +105,7 @@ void rpc_lock(struct api_request *x, const void *message)
         rpc_duration(x, m->ttl, "ttl", LIMIT_TTL_MAX_MS, &b.f.ttl_ms) &&
         rpc_wait(x, m->wait_timeout, &b) &&
         rpc_duration(x, m->lock_delay, "lock_delay", LIMIT_DELAY_MAX_MS, &b.f.lock_delay_ms) &&
+        rpc_duration(x, m->max_hold, "max_hold", BODY_MOST, &b.f.max_hold_ms) &&
         rpc_metadata(x, m->metadata, &b) && acquire_read(x, &b, &c, &keeps_place)) {
         c.acquire.names.count = 1;
         c.acquire.names.at[0] = x->name;
@@ -154,6 +157,7 @@ void rpc_multilock(struct api_request *x, const void *message)
         rpc_duration(x, m->ttl, "ttl", LIMIT_TTL_MAX_MS, &b.f.ttl_ms) &&
         rpc_wait(x, m->wait_timeout, &b) &&
         rpc_duration(x, m->lock_delay, "lock_delay", LIMIT_DELAY_MAX_MS, &b.f.lock_delay_ms) &&
+        rpc_duration(x, m->max_hold, "max_hold", BODY_MOST, &b.f.max_hold_ms) &&
         rpc_metadata(x, m->metadata, &b) && acquire_read(x, &b, &c, &keeps_place)) {
         c.acquire.names = names;
         acquire_submit(x, &b, &c, keeps_place, render_lock);

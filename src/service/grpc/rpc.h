@@ -74,6 +74,9 @@ char *rpc_id(const struct service *s, struct id id);
 /* NULL when there is none. */
 Google__Protobuf__Timestamp *rpc_time(const struct service *s, uint64_t wall_ms);
 Google__Protobuf__Timestamp *rpc_when(const struct service *s, uint64_t cluster_ms);
+/* As reply_since_ms. */
+Google__Protobuf__Timestamp *rpc_since(const struct service *s, uint64_t since_ms,
+                                       uint64_t since_wall_ms);
 Google__Protobuf__Duration *rpc_ms(const struct service *s, uint64_t ms);
 Google__Protobuf__Duration *rpc_left(const struct service *s, uint64_t deadline_ms);
 Holdfast__V1__Mode rpc_mode_out(enum mode mode);

@@ -98,7 +98,7 @@ static void write_lock(struct api_request *x, const struct lock_view *lock)
         out.client_id = rpc_string(s, holder->client);
         out.owner = rpc_string(s, holder->owner);
         out.trace = rpc_string(s, holder->trace);
-        out.at = rpc_when(s, holder->since_ms);
+        out.at = rpc_since(s, holder->since_ms, holder->since_wall_ms);
         out.deadline = rpc_when(s, holder->deadline_ms);
     }
     rpc_put(x, &out.base);

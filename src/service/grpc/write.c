@@ -113,6 +113,13 @@ Holdfast__V1__Reason rpc_reason_out(enum reason reason)
     return (Holdfast__V1__Reason)reason;
 }
 
+Google__Protobuf__Timestamp *rpc_since(const struct service *s, uint64_t since_ms,
+                                       uint64_t since_wall_ms)
+{
+    uint64_t wall_ms = reply_since_ms(s, since_ms, since_wall_ms);
+    return wall_ms == 0 ? NULL : rpc_time(s, wall_ms);
+}
+
 Holdfast__V1__Holder *rpc_holder(const struct service *s, const struct holder_view *holder)
 {
     Holdfast__V1__Holder *out = rpc_alloc(s, sizeof(*out));
@@ -121,7 +128,7 @@ Holdfast__V1__Holder *rpc_holder(const struct service *s, const struct holder_vi
     out->owner = rpc_string(s, holder->owner);
     out->mode = rpc_mode_out(holder->mode);
     out->permits = holder->permits;
-    out->since = rpc_when(s, holder->since_ms);
+    out->since = rpc_since(s, holder->since_ms, holder->since_wall_ms);
     out->expires_at = rpc_when(s, holder->deadline_ms);
     out->expires_in = rpc_left(s, holder->deadline_ms);
     out->metadata = rpc_string(s, holder->metadata);

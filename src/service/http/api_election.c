@@ -19,6 +19,7 @@ static const struct json_field campaign_fields[] = {
     BODY_TEXT(owner, false, 0, LIMIT_OWNER),
     BODY_TRACE,
     BODY_NUMBER(lock_delay_ms, false, 0, LIMIT_DELAY_MAX_MS),
+    BODY_MAX_HOLD,
     BODY_FIELD(BOOL, "cancel", cancel, false, 0, 0),
     VALUE,
 };

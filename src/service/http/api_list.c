@@ -9,6 +9,7 @@ void list_lock_members(struct json_writer *w, const struct service *s, const str
     json_put_string(w, "name", lock->name);
     json_put_text(w, "mode", mode_name(lock->mode));
     json_put_bool(w, "held", lock->has_holder);
+    json_put_bool(w, "long_held", lock->long_held);
     json_put_u64(w, "holder_count", lock->holders);
     json_put_u64(w, "queue_length", lock->queue_length);
     if (lock->mode == MODE_SEMAPHORE) {
@@ -29,6 +30,7 @@ void list_lock_row(struct json_writer *w, const struct service *s, const struct 
     if (lock->has_holder) {
         json_put_open(w, "holder", '{');
         reply_holder_members(w, s, &lock->first.holder);
+        reply_put_hold(w, s, lock->first.hold_until_ms);
         json_write_close(w);
     } else {
         json_put_null(w, "holder");
@@ -189,6 +191,8 @@ static void on_grant(void *ctx, const struct grant_view *g)
     struct api_request *x = show->x;
     json_write_open(w, '{');
     reply_holder_members(w, x->service, &g->holder);
+    reply_put_hold(w, x->service, g->hold_until_ms);
+    json_put_bool(w, "long_held", g->long_held);
     if (g->holder.mode == MODE_SEMAPHORE) {
         json_put_u64(w, "slot", g->slot);
     }
@@ -242,6 +246,7 @@ static void on_waiter(void *ctx, const struct waiter_view *waiter)
     }
     json_put_u64(w, "node", waiter->node);
     json_put_bool(w, "detached", waiter->detached);
+    reply_put_since(w, x->service, waiter->since_ms, waiter->since_wall_ms);
     reply_put_when(w, x->service, "gives_up_at", waiter->wait_deadline_ms);
     reply_put_metadata(w, waiter->metadata);
     reply_put_trace(w, waiter->trace);
@@ -271,12 +276,22 @@ void list_holders(struct api_request *x, const struct lock_view *lock, uint32_t 
     }
 }
 
+/* The rule that counts for the name (S16.2). */
+static void put_rule(const struct api_request *x, struct json_writer *w)
+{
+    uint64_t held_ms;
+    if (view_alert_for(service_core(x->service), x->caller.id.tenant, x->name, &held_ms)) {
+        json_put_u64(w, "long_held_after_ms", held_ms);
+    }
+}
+
 static void render_show(struct api_request *x, const struct result *r, struct json_writer *w)
 {
     struct lock_view lock;
     struct lock_details show = {.w = w, .x = x};
     list_show(x, &lock);
     list_lock_members(w, x->service, &lock);
+    put_rule(x, w);
     json_put_open(w, "holders", '[');
     list_holders(x, &lock, (uint32_t)x->page.limit, on_grant, on_waiter, &show);
     begin_waiters(&show);

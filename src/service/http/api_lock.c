@@ -8,7 +8,7 @@
     BODY_CLIENT, BODY_SESSION, BODY_TTL, BODY_REQUEST_ID, BODY_SEQ, BODY_METADATA, BODY_TRACE, \
         BODY_FIELD(INT, "wait_timeout_ms", wait_timeout_ms, false, -1, BODY_MOST),             \
         BODY_TEXT(owner, false, 0, LIMIT_OWNER), BODY_TEXT(tier, false, 1, 16),                \
-        BODY_NUMBER(lock_delay_ms, false, 0, LIMIT_DELAY_MAX_MS),                              \
+        BODY_NUMBER(lock_delay_ms, false, 0, LIMIT_DELAY_MAX_MS), BODY_MAX_HOLD,               \
         BODY_FIELD(BOOL, "detect_deadlock", detect_deadlock, false, 0, 0),                     \
         BODY_FIELD(BOOL, "cancel", cancel, false, 0, 0)
 
@@ -74,6 +74,7 @@ bool acquire_read(struct api_request *x, const struct body *b, struct command *c
     a->owner = b->f.owner;
     a->wait_ms = b->f.wait_timeout_ms < 0 ? WAIT_FOREVER : (uint64_t)b->f.wait_timeout_ms;
     a->delay_ms = (uint32_t)b->f.lock_delay_ms;
+    a->max_hold_ms = b->f.max_hold_ms < UINT32_MAX ? (uint32_t)b->f.max_hold_ms : UINT32_MAX;
     a->flags = (b->f.reentrant ? (uint32_t)ACQUIRE_REENTRANT : 0u) |
                (b->f.detect_deadlock ? (uint32_t)ACQUIRE_DETECT_DEADLOCK : 0u);
     a->metadata = b->f.metadata;
@@ -163,6 +164,10 @@ void acquire_grant(struct api_request *x, const struct result *r, struct json_wr
     json_put_u64(w, "fencing_token", r->token);
     reply_put_id(w, "lease_id", r->lease);
     reply_put_expiry(w, x->service, r->deadline_ms);
+    reply_put_hold(w, x->service, r->hold_until_ms);
+    if (r->waited_ms != 0) {
+        json_put_u64(w, "waited_ms", r->waited_ms);
+    }
     json_put_text(w, "tier", tier_name(tier_of_token(r->token)));
     if (r->mode == MODE_SEMAPHORE) {
         json_put_u64(w, "slot", r->slot);

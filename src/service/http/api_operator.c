@@ -8,6 +8,7 @@
 
 #define REVOKE_DEFAULT_MS 30000u
 
+#define IF_TOKEN BODY_NUMBER(if_token, false, 1, BODY_MOST)
 #define OPERATOR_FIELDS                                                                  \
     BODY_TEXT(actor_id, true, 1, LIMIT_ACTOR), BODY_TEXT(reason, true, 1, LIMIT_REASON), \
         BODY_REQUEST_ID
@@ -15,11 +16,13 @@
 static const struct json_field force_fields[] = {
     OPERATOR_FIELDS,
     BODY_FIELD(BOOL, "now", now, false, 0, 0),
+    IF_TOKEN,
 };
 
 static const struct json_field revoke_fields[] = {
     OPERATOR_FIELDS,
     BODY_NUMBER(deadline_ms, false, 0, LIMIT_DELAY_MAX_MS),
+    IF_TOKEN,
 };
 
 static const struct json_field fence_fields[] = {
@@ -83,6 +86,7 @@ void operator_force_unlock(struct api_request *x, const struct body *b, render_f
     c.force_unlock.actor = b->f.actor_id;
     c.force_unlock.reason = b->f.reason;
     c.force_unlock.now = b->f.now;
+    c.force_unlock.if_token = b->f.if_token;
     x->now = b->f.now;
     if (body_request_id(x, b, BODY_ID_DRAWN, &c, &unused, &is_given) && body_check(x, &c)) {
         keep_texts(x, b);
@@ -102,6 +106,7 @@ void operator_revoke(struct api_request *x, const struct body *b, render_fn rend
     c.revoke.reason = b->f.reason;
     c.revoke.grace_ms =
         b->f.deadline_ms == BODY_ABSENT ? REVOKE_DEFAULT_MS : (uint32_t)b->f.deadline_ms;
+    c.revoke.if_token = b->f.if_token;
     if (body_request_id(x, b, BODY_ID_DRAWN, &c, &unused, &is_given) && body_check(x, &c)) {
         keep_texts(x, b);
         api_request_submit(x, &c, true, render);

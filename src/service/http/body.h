@@ -39,6 +39,8 @@ struct fields {
     uint64_t acked_through;
     uint64_t ttl_seconds;
     uint64_t member;
+    uint64_t max_hold_ms;
+    uint64_t if_token;
     bool reentrant;
     bool detect_deadlock;
     bool cancel;
@@ -66,6 +68,8 @@ struct fields {
 #define BODY_TOKEN(required) BODY_NUMBER(fencing_token, required, 1, BODY_MOST)
 #define BODY_SEQ \
     BODY_NUMBER(seq, false, 1, BODY_MOST), BODY_NUMBER(acked_through, false, 0, BODY_MOST)
+/* The range is the core's: invalid_max_hold. */
+#define BODY_MAX_HOLD BODY_NUMBER(max_hold_ms, false, 0, BODY_MOST)
 #define BODY_TRACE BODY_TEXT(trace, false, 0, LIMIT_TRACE)
 #define BODY_METADATA BODY_FIELD(ANY, "metadata", metadata, false, 0, LIMIT_METADATA)
 

@@ -111,6 +111,29 @@ void reply_put_metadata(struct json_writer *w, struct slice metadata)
     json_put_raw(w, "metadata", metadata);
 }
 
+uint64_t reply_since_ms(const struct service *s, uint64_t since_ms, uint64_t since_wall_ms)
+{
+    return since_wall_ms != 0 ? since_wall_ms : since_ms != 0 ? reply_wall_ms(s, since_ms) : 0;
+}
+
+void reply_put_since(struct json_writer *w, const struct service *s, uint64_t since_ms,
+                     uint64_t since_wall_ms)
+{
+    uint64_t wall_ms = reply_since_ms(s, since_ms, since_wall_ms);
+    if (wall_ms == 0) {
+        json_put_null(w, "since");
+    } else {
+        json_put_time(w, "since", wall_ms);
+    }
+}
+
+void reply_put_hold(struct json_writer *w, const struct service *s, uint64_t hold_until_ms)
+{
+    if (hold_until_ms != 0) {
+        reply_put_when(w, s, "hold_until", hold_until_ms);
+    }
+}
+
 void reply_put_trace(struct json_writer *w, struct slice trace)
 {
     if (trace.len > 0) {
@@ -129,7 +152,7 @@ void reply_holder_members(struct json_writer *w, const struct service *s,
     if (holder->mode == MODE_SEMAPHORE) {
         json_put_u64(w, "permits", holder->permits);
     }
-    reply_put_when(w, s, "since", holder->since_ms);
+    reply_put_since(w, s, holder->since_ms, holder->since_wall_ms);
     reply_put_expiry(w, s, holder->deadline_ms);
     reply_put_metadata(w, holder->metadata);
     reply_put_trace(w, holder->trace);

@@ -51,6 +51,8 @@ struct wait_outcome {
     uint64_t attachment;
     uint64_t token;
     uint64_t deadline_ms;
+    uint64_t since_ms;  /* of the grant; 0 before version 7 */
+    uint64_t waited_ms; /* ... */
     struct id lease;
 };
 

@@ -59,6 +59,8 @@ void pending_on_event(struct service *s, const struct event *e)
                                    .attachment = e->attachment,
                                    .token = e->token,
                                    .deadline_ms = e->deadline_ms,
+                                   .since_ms = e->since_ms,
+                                   .waited_ms = e->waited_ms,
                                    .lease = e->lease};
     struct pending_request *a = parked_find(s, e->attachment);
     if (a == NULL) {
@@ -139,6 +141,10 @@ static void grant_result(const struct pending_request *a, const struct command *
     out->ttl_ms = command->acquire.ttl_ms;
     out->slot = a->outcome.slot;
     out->depth = 1;
+    out->waited_ms = a->outcome.waited_ms;
+    if (command->acquire.max_hold_ms != 0 && a->outcome.since_ms != 0) {
+        out->hold_until_ms = a->outcome.since_ms + command->acquire.max_hold_ms;
+    }
 }
 
 static void refusal_result(const struct pending_request *a, const struct command *command,

@@ -109,6 +109,7 @@ void resp_acquire_begin(struct resp_conn *conn, const struct resp_set *set)
     command.acquire.names.at[0] = set->name;
     command.acquire.ttl_ms = set->ttl_ms;
     command.acquire.wait_ms = set->wait_ms;
+    command.acquire.max_hold_ms = set->max_hold_ms;
     command.acquire.flags = ACQUIRE_KEY;
     command.acquire.value = set->value;
     ref self = 0;

@@ -223,7 +223,8 @@ struct resp_set {
     struct slice value;
     uint32_t ttl_ms;
     uint64_t wait_ms;
-    bool gives_token; /* reply with the fencing token instead of OK */
+    uint32_t max_hold_ms; /* 0: none */
+    bool gives_token;     /* reply with the fencing token instead of OK */
 };
 /* False: not an acquire, or invalid; the CHANGE path reports the fault. */
 bool resp_is_acquire(const struct resp_conn *conn, const struct slice *args, uint32_t count,

@@ -8,7 +8,7 @@
 #include "service/resp/number.h"
 
 static const char usage[] =
-    "syntax error: HF.ACQUIRE key value PX milliseconds [WAIT milliseconds]";
+    "syntax error: HF.ACQUIRE key value PX milliseconds [WAIT milliseconds] [MAXHOLD milliseconds]";
 
 /* Returns NULL, or a description of the error. */
 static const char *read_options(const struct service *s, const struct slice *args, uint32_t count,
@@ -32,6 +32,13 @@ static const char *read_options(const struct service *s, const struct slice *arg
             }
             out->wait_ms = (uint64_t)wait_ms;
             has_wait = true;
+        } else if (resp_is_word(args[i], "MAXHOLD") && out->max_hold_ms == 0) {
+            int64_t hold_ms;
+            if (!resp_parse_number(args[i + 1], &hold_ms) || hold_ms < LIMIT_TTL_MIN_MS ||
+                hold_ms > LIMIT_HELD_MAX_MS) {
+                return "invalid MAXHOLD: it is 100 to 2678400000 ms (31 days)";
+            }
+            out->max_hold_ms = (uint32_t)hold_ms;
         } else {
             return usage;
         }
