@@ -286,7 +286,7 @@ static void alone_open_as(struct alone *a, const struct alone_life *life)
         .cache_bytes = 1 << 20,
         .trailing = 2,
         .ports = {a, alone_save_vote, alone_write, alone_read, alone_send, alone_take, alone_fetch,
-                  alone_result, alone_event, alone_barrier, alone_change, alone_peer_version},
+                  alone_result, alone_event, alone_barrier, alone_change, alone_peer_version, NULL},
     };
     assert_true(life->id <= 2 && life->last >= 1 && life->last <= MOST);
     entries[0] = (struct replica_entry){1, RAFT_CHANGE, slice_make(bytes, len)};
