@@ -147,6 +147,19 @@ void node_view(struct node *n, struct node_view *out);
 /* See service/gateway.h. */
 uint32_t node_members(struct node *n, struct gateway_member *out, uint32_t max);
 
+/* For the service manager, about once a second; also of a node that does not serve yet. */
+struct node_pulse {
+    bool is_joining; /* waits for a cluster to add it */
+    bool is_stopping;
+    bool leads, serving, disk_full;
+    uint32_t voters, voters_reached; /* this node included, if it is a voter */
+    uint64_t leader;                 /* 0: unknown */
+    uint64_t term;
+    uint64_t turn_us; /* boot time at which the last turn of the loop began */
+    bool is_stalled;  /* the loop was blocked for more than a second (S1.5) and has not caught up */
+};
+void node_pulse(struct node *n, struct node_pulse *out);
+
 /* Tenants with quotas, by rising number, at most `max`. What they have, the limits (0: none), and
  * the requests refused by this node since a quota was set; `used` has no requests a second. */
 enum { NODE_TENANTS = 100 };

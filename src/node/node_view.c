@@ -56,6 +56,34 @@ static void view_auth(const struct node *n, const struct service_stats *stats,
     }
 }
 
+static void count_voters(struct node *n, struct node_pulse *out)
+{
+    struct gateway_member members[LIMIT_NODES];
+    uint32_t count = node_members(n, members, LIMIT_NODES);
+    for (uint32_t i = 0; i < count; i++) {
+        out->voters += members[i].voter ? 1 : 0;
+        out->voters_reached += members[i].voter && members[i].healthy ? 1 : 0;
+    }
+}
+
+void node_pulse(struct node *n, struct node_pulse *out)
+{
+    *out = (struct node_pulse){.is_stopping = n->phase > NODE_RUNNING,
+                               .is_joining = n->replica == NULL && n->phase == NODE_STARTING,
+                               .disk_full = n->disk_full,
+                               .turn_us = n->stall.turn_us,
+                               .is_stalled = n->stall.reading};
+    if (n->replica != NULL) {
+        struct replica_status status;
+        replica_status(n->replica, node_now(n), &status);
+        out->leads = status.is_leader;
+        out->leader = status.leader;
+        out->term = status.term;
+        out->serving = node_is_serving(n);
+        count_voters(n, out);
+    }
+}
+
 void node_view(struct node *n, struct node_view *out)
 {
     struct service_stats stats;

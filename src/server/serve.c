@@ -17,6 +17,7 @@
 #include "server/log.h"
 #include "server/pages.h"
 #include "server/sandbox.h"
+#include "server/service_manager.h"
 #include "server/usable_memory.h"
 
 struct serve {
@@ -30,6 +31,7 @@ struct serve {
     uv_signal_t term, interrupt, hangup, user;
     uv_async_t refused; /* a system call */
     struct node *node;
+    struct service_manager manager;
     bool stopping;
 };
 
@@ -65,6 +67,7 @@ static void on_stopped(void *ctx)
     uv_close((uv_handle_t *)&s->hangup, NULL);
     uv_close((uv_handle_t *)&s->user, NULL);
     uv_close((uv_handle_t *)&s->refused, NULL);
+    service_manager_close(&s->manager);
     journal_note(&s->journal, INFO, NODE, "stopped", JOURNAL_TEXT("data", s->config.data));
 }
 
@@ -84,6 +87,7 @@ static void on_stop_signal(uv_signal_t *handle, int number)
         _exit(128 + number);
     }
     s->stopping = true;
+    service_manager_stopping(&s->manager);
     node_stop(s->node);
 }
 
@@ -107,6 +111,7 @@ static void on_hangup(uv_signal_t *handle, int number)
     struct serve *s = handle->data;
     static struct config again;
     struct buffer problems;
+    service_manager_reloading(&s->manager);
     buffer_init(&problems, memory_system(), 1 << 16);
     if (config_load(&again, s->count, s->arguments, &problems)) {
         set_levels_again(s, again.log_level);
@@ -124,6 +129,7 @@ static void on_hangup(uv_signal_t *handle, int number)
     buffer_close(&problems);
     node_reload_tls(s->node);
     node_reload_secret(s->node);
+    service_manager_reloaded(&s->manager);
 }
 
 /* Takes a snapshot: before an upgrade, or to compare two nodes. */
@@ -348,6 +354,7 @@ static int run(struct serve *s)
                  JOURNAL_TEXT("peer", peer),
                  JOURNAL_TEXT("resp", node_resp_port(s->node) != 0 ? resp : "off"),
                  JOURNAL_TEXT("data", s->config.data), JOURNAL_NUMBER("pid", (uint64_t)getpid()));
+    service_manager_start(&s->manager, &s->loop, s->node);
     uv_run(&s->loop, UV_RUN_DEFAULT);
     node_free(s->node);
     return 0;
@@ -412,6 +419,7 @@ int serve_main(int count, char **arguments)
         fprintf(stderr, "holdfast: %s\n", problem);
         return EXIT_START_FAILED;
     }
+    service_manager_open_environment(&s.manager, &s.journal);
     uv_loop_init(&s.loop);
     int code = run(&s);
     uv_loop_close(&s.loop);

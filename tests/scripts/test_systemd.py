@@ -78,3 +78,10 @@ def test_the_unit_starts_a_node_and_no_new_cluster():
     assert unit["ExecStart"] == ["/usr/local/bin/holdfast serve --config /etc/holdfast/holdfast.ini"]
     assert unit["Environment"] == ["HOLDFAST_DATA=/var/lib/holdfast"] and unit["StateDirectory"] == ["holdfast"]
     assert "AF_UNIX" in unit["RestrictAddressFamilies"][0], "for the admin socket"
+
+
+def test_the_unit_has_the_notifications_and_the_watchdog_of_the_node():
+    unit = settings()
+    assert unit["Type"] == ["notify"] and unit["NotifyAccess"] == ["main"]
+    assert int(unit["WatchdogSec"][0]) >= 10, "loading a snapshot of the leader may block the loop for seconds"
+    assert unit["Restart"] == ["on-failure"], "that includes the watchdog"

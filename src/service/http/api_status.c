@@ -1,6 +1,4 @@
-/* The cluster as this node sees it, the probes, the OpenAPI description. */
-#include <stdio.h>
-
+/* The cluster as this node sees it; the OpenAPI description. */
 #include "service/http/api.h"
 #include "service/http/openapi.h"
 
@@ -114,36 +112,6 @@ static void render_members(struct api_request *x, const struct result *r, struct
 void api_members(struct api_request *x)
 {
     api_request_answer_json(x, 200, render_members);
-}
-
-/* In the format of Kubernetes' own probes. */
-static void answer_probe(struct api_request *x, bool is_good, const char *lines)
-{
-    struct slice ignored;
-    bool is_verbose = uri_query_text(x->parameters, "verbose", &ignored);
-    const char *plain = is_good ? "ok\n" : "not ready\n";
-    api_request_answer_text(x, is_good ? 200 : 503, "text/plain; charset=utf-8",
-                            slice_of(is_verbose ? lines : plain));
-}
-
-void api_livez(struct api_request *x)
-{
-    answer_probe(x, true, "[+]loop ok\nlivez check passed\n");
-}
-
-void api_readyz(struct api_request *x)
-{
-    struct service *s = x->service;
-    struct gateway_status status;
-    s->gateway.status(s->gateway.ctx, &status);
-    bool is_good = status.leader != 0 && status.serving && !s->draining;
-    char lines[160];
-    (void)snprintf(
-        lines, sizeof(lines), "[%c]leader %s\n[%c]serving %s\n[%c]draining %s\nreadyz check %s\n",
-        status.leader != 0 ? '+' : '-', status.leader != 0 ? "ok" : "failed",
-        status.serving ? '+' : '-', status.serving ? "ok" : "failed", s->draining ? '-' : '+',
-        s->draining ? "failed" : "ok", is_good ? "passed" : "failed");
-    answer_probe(x, is_good, lines);
 }
 
 void api_openapi(struct api_request *x)

@@ -16,7 +16,7 @@ static const char *const observe_parameters[] = {"last_event_id", NULL};
 static const char *const policy_parameters[] = {"dry_run", "end_sessions", NULL};
 static const char *const explain_parameters[] = {"principal", "right", "name", "tenant", NULL};
 static const char *const token_parameters[] = {"principal", NULL};
-static const char *const verbose_parameters[] = {"verbose", NULL};
+static const char *const probe_parameters[] = {"verbose", "format", NULL};
 
 #define LOCKS "/api/v1/locks"
 #define SESSIONS "/api/v1/sessions"
@@ -78,8 +78,8 @@ static const struct route routes[] = {
     {HTTP_POST, ROUTE_EXACT, SEED "acquire", NULL, api_seed_acquire, NEED_LOCK, NULL},
     {HTTP_POST, ROUTE_ID, SEED, "renew", api_seed_renew, NEED_LOCK, NULL},
     {HTTP_DELETE, ROUTE_ID, SEED, NULL, api_seed_release, NEED_OWNER, NULL},
-    {HTTP_GET, ROUTE_EXACT, "/livez", NULL, api_livez, NEED_NOTHING, verbose_parameters},
-    {HTTP_GET, ROUTE_EXACT, "/readyz", NULL, api_readyz, NEED_NOTHING, verbose_parameters},
+    {HTTP_GET, ROUTE_EXACT, "/livez", NULL, api_livez, NEED_NOTHING, probe_parameters},
+    {HTTP_GET, ROUTE_EXACT, "/readyz", NULL, api_readyz, NEED_NOTHING, probe_parameters},
     {HTTP_GET, ROUTE_EXACT, "/openapi.yaml", NULL, api_openapi, NEED_CALLER, NULL},
 };
 
