@@ -330,7 +330,8 @@ static void probes_and_the_description(void **state)
     world.gateway.status.serving = false;
     r = client_request_to(c, "GET", "/readyz?verbose", NULL);
     assert_int_equal(r.status, 503);
-    assert_non_null(strstr(r.body, "[-]serving failed: this node was elected and does not serve yet\n"));
+    assert_non_null(
+        strstr(r.body, "[-]serving failed: this node was elected and does not serve yet\n"));
     reply_free(&r);
     r = client_request_to(c, "GET", "/openapi.yaml", NULL);
     assert_int_equal(r.status, 200);
