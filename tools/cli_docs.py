@@ -15,6 +15,7 @@ from pathlib import Path
 # Those with a page that somebody wrote.
 OWN_PAGES = {"lock", "elect", "serve", "dev", "recover", "snapshot"}
 WORDS = {
+    "alert": ["set", "list", "remove"],
     "member": ["list", "add", "remove", "promote", "demote", "transfer"],
     "auth": ["bootstrap", "rescue", "show", "apply", "explain", "tenants", "whoami"],
     "token": ["create", "list", "revoke"],

@@ -8,7 +8,7 @@ _holdfast() {
     local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [[ $COMP_CWORD -eq 1 ]]; then
-        COMPREPLY=($(compgen -W "help lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member log-level cert auth token recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "help lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
         return
     fi
     case $command in
@@ -21,7 +21,7 @@ _holdfast() {
         done
         ;;
     help)
-        COMPREPLY=($(compgen -W "lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member log-level cert auth token recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
         return
         ;;
     esac
@@ -74,6 +74,10 @@ _holdfast() {
         ;;
     reset-fence)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--reason --token --slot --actor --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        ;;
+    alert)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--reason --actor --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        [[ $COMP_CWORD -eq 2 ]] && COMPREPLY+=($(compgen -W "set list remove" -- "$cur"))
         ;;
     member)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--wait --no-wait --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))

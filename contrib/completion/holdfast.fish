@@ -1,6 +1,6 @@
 # Completion of `holdfast` for fish. Written by tools/cli_docs.py from the program's help.
 
-set -l commands lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member log-level cert auth token recover bench snapshot
+set -l commands lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot
 
 function __holdfast_names
     holdfast ls --timeout 500ms 2>/dev/null | awk 'NR > 1 { print $1 }'
@@ -250,6 +250,20 @@ complete -c holdfast -n "__fish_seen_subcommand_from reset-fence" -l server-name
 complete -c holdfast -n "__fish_seen_subcommand_from reset-fence" -l token-file -r -d 'file with the token (default: HOLDFAST_TOKEN_FILE)'
 complete -c holdfast -n "__fish_seen_subcommand_from reset-fence" -l tenant -r -d 'tenant of the names (default: HOLDFAST_TENANT, else the home tenant)'
 complete -c holdfast -n "__fish_seen_subcommand_from reset-fence" -l help -s h -d 'flags and an example'
+complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a alert -d 'report locks that are held longer than a rule allows, list rules and such locks'
+complete -c holdfast -n "__fish_seen_subcommand_from alert" -l reason -s r -r -d 'set, remove: reason, for the audit record'
+complete -c holdfast -n "__fish_seen_subcommand_from alert" -l actor -r -d 'set, remove: name of the operator, for the audit record (default: USER@HOST)'
+complete -c holdfast -n "__fish_seen_subcommand_from alert" -l endpoints -r -d 'nodes to try in turn (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)'
+complete -c holdfast -n "__fish_seen_subcommand_from alert" -l timeout -r -d 'timeout of a request (default: 5s)'
+complete -c holdfast -n "__fish_seen_subcommand_from alert" -l json -d 'print JSON'
+complete -c holdfast -n "__fish_seen_subcommand_from alert" -l ca -r -d 'use TLS and verify nodes with these CAs; system: those of the machine (default: HOLDFAST_CA)'
+complete -c holdfast -n "__fish_seen_subcommand_from alert" -l cert -r -d 'certificate of the client (default: HOLDFAST_CERT)'
+complete -c holdfast -n "__fish_seen_subcommand_from alert" -l key -r -d 'its key (default: HOLDFAST_KEY)'
+complete -c holdfast -n "__fish_seen_subcommand_from alert" -l server-name -r -d 'name in the nodes'\'' certificates (default: HOLDFAST_SERVER_NAME, else the endpoint'\''s host)'
+complete -c holdfast -n "__fish_seen_subcommand_from alert" -l token-file -r -d 'file with the token (default: HOLDFAST_TOKEN_FILE)'
+complete -c holdfast -n "__fish_seen_subcommand_from alert" -l tenant -r -d 'tenant of the names (default: HOLDFAST_TENANT, else the home tenant)'
+complete -c holdfast -n "__fish_seen_subcommand_from alert" -l help -s h -d 'flags and an example'
+complete -c holdfast -n "__fish_seen_subcommand_from alert" -a 'set list remove'
 complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a member -d 'list and change the members of the cluster, transfer the leadership'
 complete -c holdfast -n "__fish_seen_subcommand_from member" -l wait -s w -r -d 'time to wait for the change to take effect and for a new node to catch up (default: 60s)'
 complete -c holdfast -n "__fish_seen_subcommand_from member" -l no-wait -d 'start the change and do not wait for it'

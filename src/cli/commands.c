@@ -61,6 +61,13 @@ static const struct cli_command commands[] = {
      "For a fence check that rejects the current holders. Without --token, every token issued so far is\n"
      "rejected and holders must acquire again; this is safe. With --token, that token and all higher ones\n"
      "are accepted."},
+    {"alert", "report locks that are held longer than a rule allows, list rules and such locks",
+     "set PREFIX DURATION | list | remove PREFIX",
+     "holdfast alert set billing/ 10m", alert_main, alert_options,
+     "A hold longer than DURATION of a name that begins with PREFIX is reported once: as a line of the log,\n"
+     "an event of `holdfast watch` and in the metrics. Nothing is taken away. PREFIX \"*\" is every name; of\n"
+     "several rules, the one with the longest prefix counts. `list` shows the rules and the locks that are\n"
+     "past theirs now."},
     {"member", "list and change the members of the cluster, transfer the leadership",
      "list | add ID HOST:PORT | remove ID | promote ID | demote ID | transfer [ID]",
      "holdfast member add 6 10.0.0.6:4654", member_main, member_options,

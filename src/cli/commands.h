@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 
+int alert_main(int count, char **arguments);
 int auth_main(int count, char **arguments);
 int bench_main(int count, char **arguments); /* src/bench */
 int cert_main(int count, char **arguments);
@@ -25,6 +26,7 @@ int token_main(int count, char **arguments);
 int top_main(int count, char **arguments);
 int snapshot_main(int count, char **arguments);
 
+extern const struct flag alert_options[];
 extern const struct flag auth_options[];
 extern const struct flag cert_options[];
 extern const struct flag elect_options[];

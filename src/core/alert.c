@@ -233,11 +233,12 @@ void view_alerts(const struct core *c, uint32_t tenant, view_alert_fn on_rule, v
     }
 }
 
-bool view_alert_for(const struct core *c, uint32_t tenant, struct slice name, uint64_t *held_ms)
+bool view_alert_for(const struct core *c, uint32_t tenant, struct slice name,
+                    struct alert_view *out)
 {
     const struct alert_rule *rule = alert_for(c, tenant, name);
     if (rule != NULL) {
-        *held_ms = rule->held_ms;
+        *out = (struct alert_view){.prefix = alert_prefix(rule), .held_ms = rule->held_ms};
     }
     return rule != NULL;
 }

@@ -125,6 +125,7 @@ struct view_page {
     const struct core *c;
     uint32_t tenant;
     struct slice prefix;
+    uint64_t now_ms;
     view_lock_fn on_lock;
     view_session_fn on_session;
     view_counter_fn on_counter;
@@ -165,6 +166,35 @@ uint64_t view_locks(const struct core *c, uint32_t tenant, struct slice prefix, 
     struct view_page page = {
         .c = c, .tenant = tenant, .prefix = prefix, .on_lock = on_lock, .ctx = ctx};
     return page_run(&c->locks, &page, cursor, limit, visit_lock);
+}
+
+/* The earliest holder is past its rule if any is. */
+static void visit_long_held(void *ctx, ref obj)
+{
+    struct view_page *page = ctx;
+    const struct core *c = page->c;
+    const struct lock *l = lock_at(c, obj);
+    page->visits++;
+    if (l->tenant != page->tenant || l->holders == 0) {
+        return;
+    }
+    const struct grant *g = grant_at(c, RING_FIRST(c, l->holders, grant, in_lock));
+    const struct alert_rule *rule = alert_for(c, l->tenant, lock_name(l));
+    if (rule != NULL && g->since_ms + rule->held_ms <= page->now_ms) {
+        struct lock_view view;
+        lock_view_fill(c, l, &view);
+        page->on_lock(page->ctx, &view);
+        page->found++;
+    }
+}
+
+uint64_t view_locks_long_held(const struct core *c, uint32_t tenant, uint64_t now_ms,
+                              uint64_t cursor, uint32_t limit, view_lock_fn on_lock, void *ctx)
+{
+    hf_assert(on_lock != NULL);
+    struct view_page page = {
+        .c = c, .tenant = tenant, .now_ms = now_ms, .on_lock = on_lock, .ctx = ctx};
+    return page_run(&c->locks, &page, cursor, limit, visit_long_held);
 }
 
 static void visit_counter(void *ctx, ref obj)

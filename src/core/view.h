@@ -185,8 +185,16 @@ uint64_t view_audit(const struct core *core, uint32_t tenant, uint64_t from, uin
  * source. */
 typedef void (*view_alert_fn)(void *ctx, struct slice prefix, uint64_t held_ms);
 void view_alerts(const struct core *core, uint32_t tenant, view_alert_fn on_rule, void *ctx);
-/* The longest prefix of the name that has a rule. False: none; `held_ms` is unchanged. */
-bool view_alert_for(const struct core *core, uint32_t tenant, struct slice name, uint64_t *held_ms);
+/* The longest prefix of the name that has a rule. False: none; `out` is unchanged. */
+struct alert_view {
+    struct slice prefix;
+    uint64_t held_ms;
+};
+bool view_alert_for(const struct core *core, uint32_t tenant, struct slice name,
+                    struct alert_view *out);
+/* A page as of view_locks: names whose earliest holder is past its rule at `now_ms`. */
+uint64_t view_locks_long_held(const struct core *core, uint32_t tenant, uint64_t now_ms,
+                              uint64_t cursor, uint32_t limit, view_lock_fn on_lock, void *ctx);
 /* Whether any tenant has a rule. */
 bool view_has_alerts(const struct core *core);
 /* For the leader: examines at most `visits` names from `cursor` (0 first) and calls on_grant for each

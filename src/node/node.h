@@ -129,6 +129,7 @@ struct node_view {
         resp_dropped, resp_scripts, resp_stopped;
     struct core_stats state;
     struct core_stats memory; /* tier EFFICIENCY; zero if this node does not lead */
+    uint64_t long_held;       /* both tiers; the same */
     /* Bytes that count against the limit; the limit that a leader applies (0: none); commands
      * refused. */
     uint64_t state_bytes, state_max, state_refused;

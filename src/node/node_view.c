@@ -26,6 +26,7 @@ static void view_replica(struct node *n, struct node_view *out)
     if (memory != NULL) {
         core_stats(memory, &out->memory);
     }
+    out->long_held = status.is_leader ? out->state.long_held + out->memory.long_held : 0;
 }
 
 static void view_disk(struct node *n, struct node_view *out)

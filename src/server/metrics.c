@@ -68,6 +68,7 @@ static const struct metric metrics[] = {
     {"resp_subscribers_dropped_total", COUNTER, PLAIN, U64(resp_dropped), "Redis-protocol subscribers closed since start because they read too slowly."},
     {"locks", GAUGE, PLAIN, U64(state.names), "Lock names that are held, waited for or in lock-delay."},
     {"grants", GAUGE, PLAIN, U64(state.grants), "Current lock holders; a lock with several holders counts once for each."},
+    {"long_held_locks", GAUGE, PLAIN, U64(long_held), "Locks of both tiers that are held longer than their long-held rule; 0 on nodes that are not the leader."},
     {"waiters", GAUGE, PLAIN, U64(state.waiters), "Requests waiting in the queues of all locks."},
     {"sessions", GAUGE, PLAIN, U64(state.sessions), "Open sessions, including the private sessions of locks that were acquired without one."},
     {"fence_marks", GAUGE, PLAIN, U64(state.fence_marks), "Resources for which the fence check stores the highest token."},

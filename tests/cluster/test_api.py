@@ -149,6 +149,16 @@ def operators(s):
         "FORCE_UNLOCK_NOW", "REVOKE"]
 
 
+def alerts(s):
+    rule = {"prefix": f"{s.prefix}/slow/", "actor_id": "op"}
+    s.request("DELETE", "/api/v1/alerts", rule, 404, code="alert_not_found")
+    s.request("PUT", "/api/v1/alerts", {**rule, "after_ms": 999}, 400, code="invalid_alert")
+    s.request("PUT", "/api/v1/alerts", {**rule, "after_ms": 60000}, action="ALERT_SET", after_ms=60000)
+    listed = s.request("GET", "/api/v1/alerts", holds=[], next_cursor=None)
+    assert {"prefix": rule["prefix"], "after_ms": 60000} in listed["rules"]
+    s.request("DELETE", "/api/v1/alerts", rule, action="ALERT_REMOVE", prefix=rule["prefix"])
+
+
 def seed(s):
     body = {"resource": f"{s.prefix}/seed", "ownerId": "ann", "ttlSeconds": 60}
     got = s.request("POST", "/v1/locks/acquire", body, acquired=True)
@@ -193,7 +203,7 @@ def credentials(s):
 
 
 CHAPTERS = (locks, exactly_once, semaphores, multilocks, sessions, elections, fences, fence_resets, operators,
-            seed, cluster_itself, credentials)
+            alerts, seed, cluster_itself, credentials)
 # Streams are in test_watch.py, log levels in test_config.py, the snapshot in test_snapshot_save.py.
 ELSEWHERE = {"watch", "observe", "showLogLevel", "setLogLevel", "saveSnapshot"}
 

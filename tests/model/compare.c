@@ -557,11 +557,11 @@ static void count_sink(void *ctx, const struct sink_view *sink)
 
 static void compare_rule(struct pass *pass, uint32_t tenant, struct slice name)
 {
-    uint64_t core_ms = 0;
+    struct alert_view rule = {.held_ms = 0};
     uint64_t model_ms = 0;
-    bool known = view_alert_for(pass->core, tenant, name, &core_ms);
+    bool known = view_alert_for(pass->core, tenant, name, &rule);
     pass->bad |= differs("rule", known, model_view_alert(pass->model, tenant, name, &model_ms)) ||
-                 differs("rule's duration", core_ms, model_ms);
+                 differs("rule's duration", rule.held_ms, model_ms);
 }
 
 /* S16: the rules of some names, sinks, and the wall clock of some times. */

@@ -50,7 +50,7 @@ static bool is_cursor(struct api_request *x)
     return true;
 }
 
-static Holdfast__V1__LockInfo *lock_info(const struct service *s, const struct lock_view *lock)
+Holdfast__V1__LockInfo *rpc_lock_info(const struct service *s, const struct lock_view *lock)
 {
     Holdfast__V1__LockInfo *out = rpc_alloc(s, sizeof(*out));
     holdfast__v1__lock_info__init(out);
@@ -72,11 +72,10 @@ static Holdfast__V1__LockInfo *lock_info(const struct service *s, const struct l
 static void on_lock(void *ctx, const struct lock_view *lock)
 {
     struct rows *rows = ctx;
-    add_row(rows, lock_info(rows->x->service, lock));
+    add_row(rows, rpc_lock_info(rows->x->service, lock));
 }
 
-/* The tier that a stale read here lacks (S9.1, S10). */
-static Holdfast__V1__Tier omitted(const struct api_request *x)
+Holdfast__V1__Tier rpc_omitted(const struct api_request *x)
 {
     return x->page.is_omitted ? rpc_tier_out(TIER_EFFICIENCY)
                               : HOLDFAST__V1__TIER__TIER_UNSPECIFIED;
@@ -91,7 +90,7 @@ static void render_list(struct api_request *x, const struct result *r, struct js
     out.locks = (Holdfast__V1__LockInfo **)(void *)rows.at;
     out.n_locks = rows.count;
     out.next_cursor = rpc_cursor(x->service, next, LIST_END);
-    out.omitted_tier = omitted(x);
+    out.omitted_tier = rpc_omitted(x);
     rpc_put(x, &out.base);
 }
 
@@ -164,13 +163,13 @@ static void render_show(struct api_request *x, const struct result *r, struct js
     Holdfast__V1__ShowResponse out = HOLDFAST__V1__SHOW_RESPONSE__INIT;
     list_show(x, &lock);
     rpc_render_begin(x->service);
-    out.lock = lock_info(x->service, &lock);
+    out.lock = rpc_lock_info(x->service, &lock);
     list_holders(x, &lock, LIMIT_PAGE_MAX, on_grant, on_waiter, &show);
     out.holders = (Holdfast__V1__HolderInfo **)(void *)show.holders.at;
     out.n_holders = show.holders.count;
     out.waiters = (Holdfast__V1__WaiterInfo **)(void *)show.waiters.at;
     out.n_waiters = show.waiters.count;
-    out.omitted_tier = omitted(x);
+    out.omitted_tier = rpc_omitted(x);
     rpc_put(x, &out.base);
 }
 
@@ -217,7 +216,7 @@ static void render_sessions(struct api_request *x, const struct result *r, struc
     out.sessions = (Holdfast__V1__SessionInfo **)(void *)rows.at;
     out.n_sessions = rows.count;
     out.next_cursor = rpc_cursor(x->service, next, LIST_END);
-    out.omitted_tier = omitted(x);
+    out.omitted_tier = rpc_omitted(x);
     rpc_put(x, &out.base);
 }
 

@@ -8,6 +8,7 @@
 
 #include <google/protobuf/duration.pb-c.h>
 #include <google/protobuf/timestamp.pb-c.h>
+#include <holdfast/v1/admin.pb-c.h>
 #include <holdfast/v1/election.pb-c.h>
 #include <holdfast/v1/lock.pb-c.h>
 
@@ -87,6 +88,10 @@ uint64_t rpc_epoch(const struct service *s);
 void *rpc_alloc(const struct service *s, size_t size);
 /* Call before rendering: frees earlier allocations. */
 void rpc_render_begin(struct service *s);
+/* list.c: with its first holder. */
+Holdfast__V1__LockInfo *rpc_lock_info(const struct service *s, const struct lock_view *lock);
+/* The tier that a stale read here lacks (S9.1, S10). */
+Holdfast__V1__Tier rpc_omitted(const struct api_request *x);
 /* next_cursor; "" on the last page. */
 char *rpc_cursor(const struct service *s, uint64_t cursor, uint64_t end);
 void rpc_put_grant(struct api_request *x, const struct result *r, Holdfast__V1__LockHandle *out);
@@ -129,6 +134,10 @@ void rpc_member_promote(struct api_request *x, const void *message);
 void rpc_member_demote(struct api_request *x, const void *message);
 void rpc_member_remove(struct api_request *x, const void *message);
 void rpc_member_transfer(struct api_request *x, const void *message);
+/* alert.c */
+void rpc_alerts(struct api_request *x, const void *message);
+void rpc_alert_set(struct api_request *x, const void *message);
+void rpc_alert_remove(struct api_request *x, const void *message);
 /* health.c */
 void rpc_health(struct api_request *x, const void *message);
 void rpc_health_watch(struct api_request *x, const void *message);

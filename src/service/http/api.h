@@ -24,6 +24,10 @@ void api_force_unlock(struct api_request *x);
 void api_revoke(struct api_request *x);
 void api_fence_reset(struct api_request *x);
 void api_audit(struct api_request *x);
+/* api_alert.c */
+void api_alerts(struct api_request *x);
+void api_alert_set(struct api_request *x);
+void api_alert_remove(struct api_request *x);
 /* api_session.c */
 void api_session_open(struct api_request *x);
 void api_session_keepalive(struct api_request *x);

@@ -115,6 +115,23 @@ uint64_t list_locks(struct api_request *x, view_lock_fn on_row, void *row_ctx)
     return list_next(memory_page_locks(x->service->looked, on, ctx));
 }
 
+uint64_t list_long_held(struct api_request *x, view_lock_fn on_row, void *row_ctx)
+{
+    struct lock_filter filter = {x, on_row, row_ctx};
+    bool is_open = x->caller.id.principal == 0;
+    view_lock_fn on = is_open ? on_row : filter_lock;
+    void *ctx = is_open ? row_ctx : &filter;
+    if (x->page.cursor < MEMORY_CURSOR) {
+        uint64_t next = view_locks_long_held(service_core(x->service), x->caller.id.tenant,
+                                             service_cluster_ms(x->service), x->page.cursor,
+                                             (uint32_t)x->page.limit, on, ctx);
+        if (next != VIEW_END) {
+            return next;
+        }
+    }
+    return list_next(memory_page_locks(x->service->looked, on, ctx));
+}
+
 struct session_filter {
     const struct api_request *x;
     view_session_fn on_session;
@@ -279,9 +296,9 @@ void list_holders(struct api_request *x, const struct lock_view *lock, uint32_t 
 /* The rule that counts for the name (S16.2). */
 static void put_rule(const struct api_request *x, struct json_writer *w)
 {
-    uint64_t held_ms;
-    if (view_alert_for(service_core(x->service), x->caller.id.tenant, x->name, &held_ms)) {
-        json_put_u64(w, "long_held_after_ms", held_ms);
+    struct alert_view rule;
+    if (view_alert_for(service_core(x->service), x->caller.id.tenant, x->name, &rule)) {
+        json_put_u64(w, "long_held_after_ms", rule.held_ms);
     }
 }
 

@@ -24,6 +24,7 @@ struct fields {
     struct slice principal;
     struct slice description;
     struct slice sha256;
+    struct slice prefix;
     struct json_strings names;
     uint64_t ttl_ms;
     int64_t wait_timeout_ms;
@@ -41,6 +42,7 @@ struct fields {
     uint64_t member;
     uint64_t max_hold_ms;
     uint64_t if_token;
+    uint64_t after_ms;
     bool reentrant;
     bool detect_deadlock;
     bool cancel;

@@ -10,6 +10,7 @@ static const char *const show_parameters[] = {"limit", "stale", NULL};
 static const char *const session_parameters[] = {"limit", "cursor", "stale", "private", NULL};
 static const char *const stale_parameters[] = {"stale", NULL};
 static const char *const audit_parameters[] = {"limit", "cursor", "stale", NULL};
+static const char *const alert_parameters[] = {"limit", "cursor", "stale", NULL};
 static const char *const watch_parameters[] = {"prefix", "session_id", "last_event_id",
                                                "list",   "reset",      NULL};
 static const char *const observe_parameters[] = {"last_event_id", NULL};
@@ -24,6 +25,7 @@ static const char *const probe_parameters[] = {"verbose", "format", NULL};
 #define MULTILOCK "/api/v1/multilock/"
 #define MEMBERS "/api/v1/members"
 #define LOG_LEVEL "/api/v1/log-level"
+#define ALERTS "/api/v1/alerts"
 #define AUTH "/api/v1/auth/"
 #define SEED "/v1/locks/"
 
@@ -53,6 +55,9 @@ static const struct route routes[] = {
     {HTTP_GET, ROUTE_NAME, ELECTIONS, NULL, api_election_show, NEED_READ, stale_parameters},
     {HTTP_GET, ROUTE_EXACT, "/api/v1/watch", NULL, api_watch, NEED_ROWS, watch_parameters},
     {HTTP_GET, ROUTE_EXACT, "/api/v1/audit", NULL, api_audit, NEED_AUDIT, audit_parameters},
+    {HTTP_GET, ROUTE_EXACT, ALERTS, NULL, api_alerts, NEED_ROWS, alert_parameters},
+    {HTTP_PUT, ROUTE_EXACT, ALERTS, NULL, api_alert_set, NEED_OPERATE, NULL},
+    {HTTP_DELETE, ROUTE_EXACT, ALERTS, NULL, api_alert_remove, NEED_OPERATE, NULL},
     {HTTP_GET, ROUTE_EXACT, "/api/v1/cluster", NULL, api_cluster, NEED_CALLER, NULL},
     {HTTP_GET, ROUTE_EXACT, "/api/v1/stats", NULL, api_stats, NEED_CLUSTER_READ, NULL},
     {HTTP_GET, ROUTE_EXACT, MEMBERS, NULL, api_members, NEED_CALLER, NULL},

@@ -308,7 +308,8 @@ void api_request_look(struct api_request *x, enum memory_page_kind kind, render_
                                      .tenant = x->caller.id.tenant,
                                      .cursor = memory_cursor(x),
                                      .limit = (uint32_t)x->page.limit,
-                                     .name = x->name};
+                                     .name = x->name,
+                                     .now_ms = service_cluster_ms(s)};
     struct slice look = slice_make(bytes, memory_request_encode(&request, bytes));
     x->render = render;
     if (!x->page.is_stale) {

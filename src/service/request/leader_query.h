@@ -9,9 +9,10 @@
 #include "base/slice.h"
 
 enum leader_query {
-    QUERY_LOCKS = 1, /* these three: pages of the tier EFFICIENCY, memory_page.h */
+    QUERY_LOCKS = 1, /* these four: pages of the tier EFFICIENCY, memory_page.h */
     QUERY_LOCK = 2,
     QUERY_SESSIONS = 3,
+    QUERY_LONG_HELD = 4,
     QUERY_STATS = 16, /* leader_stats.h */
 };
 

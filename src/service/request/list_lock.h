@@ -16,6 +16,8 @@ bool list_may_read(const struct api_request *x, struct slice name);
 bool list_is_cursor(uint64_t cursor);
 uint64_t list_locks(struct api_request *x, view_lock_fn on_lock, void *ctx);
 uint64_t list_sessions(struct api_request *x, view_session_fn on_session, void *ctx);
+/* The names whose earliest holder is past its long-held rule; since version 7 of the state. */
+uint64_t list_long_held(struct api_request *x, view_lock_fn on_lock, void *ctx);
 /* x->name, in the tier that uses it. */
 void list_show(struct api_request *x, struct lock_view *lock);
 void list_holders(struct api_request *x, const struct lock_view *lock, uint32_t max,

@@ -16,6 +16,9 @@ size_t memory_request_encode(const struct memory_request *request, uint8_t at[ME
     write_u64(&w, request->cursor);
     write_u64(&w, request->limit);
     write_slice(&w, request->name);
+    if (request->kind == MEMORY_LONG_HELD) {
+        write_u64(&w, request->now_ms);
+    }
     hf_assert(!w.full);
     return (size_t)(w.at - at);
 }
@@ -30,6 +33,7 @@ static bool request_decode(struct slice bytes, struct memory_request *out)
     out->cursor = read_u64(&r);
     out->limit = read_u32(&r);
     out->name = read_slice(&r, LIMIT_NAME);
+    out->now_ms = out->kind == MEMORY_LONG_HELD ? read_u64(&r) : 0;
     return is_known && reader_done(&r) && out->cursor < VIEW_END && out->limit <= LIMIT_PAGE_MAX;
 }
 
@@ -132,6 +136,9 @@ static uint64_t write_rows(const struct core *core, const struct memory_request 
                           on_lock, p);
     case MEMORY_SESSIONS:
         return view_sessions(core, request->tenant, request->cursor, request->limit, on_session, p);
+    case MEMORY_LONG_HELD:
+        return view_locks_long_held(core, request->tenant, request->now_ms, request->cursor,
+                                    request->limit, on_lock, p);
     case MEMORY_LOCK:
         if (view_lock(core, request->tenant, request->name, &lock)) {
             on_lock(p, &lock);

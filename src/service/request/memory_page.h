@@ -10,7 +10,8 @@
 enum memory_page_kind {
     MEMORY_LOCKS = QUERY_LOCKS,
     MEMORY_LOCK = QUERY_LOCK,
-    MEMORY_SESSIONS = QUERY_SESSIONS
+    MEMORY_SESSIONS = QUERY_SESSIONS,
+    MEMORY_LONG_HELD = QUERY_LONG_HELD, /* since version 7 */
 };
 
 struct memory_request {
@@ -20,6 +21,7 @@ struct memory_request {
     uint64_t cursor;
     uint32_t limit;
     struct slice name; /* or the prefix of a list */
+    uint64_t now_ms;   /* LONG_HELD: cluster time */
 };
 
 #define MEMORY_REQUEST_BYTES (LIMIT_NAME + 64)
