@@ -225,6 +225,11 @@ bool book_holds(const struct book *b, uint32_t name, uint64_t token)
     return false;
 }
 
+uint64_t book_first_token(const struct book *b, uint32_t name)
+{
+    return b->names[name].holder_count == 0 ? 0 : b->names[name].holders[0].token;
+}
+
 bool book_has_token(const struct book *b, uint64_t token)
 {
     for (uint32_t k = 0; k < NAMES; k++) {

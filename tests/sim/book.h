@@ -18,7 +18,8 @@ void book_event(struct book *b, const struct event *e);
 bool book_is_held(const struct book *b, uint32_t name);
 bool book_is_used(const struct book *b, uint32_t name); /* held or waited for */
 bool book_holds(const struct book *b, uint32_t name, uint64_t token);
-bool book_has_token(const struct book *b, uint64_t token); /* on any name */
+uint64_t book_first_token(const struct book *b, uint32_t name); /* of its first holder; 0: none */
+bool book_has_token(const struct book *b, uint64_t token);      /* on any name */
 /* Whether anything is held or waited for by this session. */
 bool book_knows_session(const struct book *b, struct id session);
 

@@ -5,6 +5,7 @@
 
 #include "core/snapshot.h"
 #include "principals.h"
+#include "times.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -230,6 +231,7 @@ void check_event(const struct sim_node *n, const struct event *e)
     a->each[a->count++] = hash;
     principals_event(n, e);
     truth_event(e);
+    times_event(n, e);
 }
 
 /* ---- the end ---- */

@@ -52,7 +52,8 @@ struct sim_hold {
     enum tier tier;
     uint64_t epoch; /* EFFICIENCY: of the leader that granted it */
     uint64_t ttl_ms;
-    uint64_t safe_us; /* may count on it until then; 0: not at all (S5) */
+    uint64_t safe_us;  /* may count on it until then; 0: not at all (S5) */
+    uint64_t limit_us; /* may not longer, by its max_hold; 0: it has none */
     uint64_t until_us;
 };
 
@@ -79,7 +80,9 @@ struct sim_client {
     char owner[16];
     char trace[LIMIT_TRACE + 1];
     char request[24];
-    uint32_t name; /* of a read, of a fence check */
+    char reason[32];
+    uint64_t seen_token; /* the operator's: a holder's, at some time */
+    uint32_t name;       /* of a read, of a fence check */
     uint64_t call_us;
     uint64_t renewal_us;
     uint32_t tries;
@@ -118,6 +121,8 @@ uint64_t client_think_us(void);
 
 /* ---- client_session.c ---- */
 uint64_t client_safe_until(const struct sim_client *c, uint64_t from_us, uint64_t ttl_ms);
+/* It holds at least until then, by its max_hold, from the sending of its acquire (S16.3). */
+uint64_t client_limit_us(const struct sim_client *c, uint64_t max_hold_ms);
 uint64_t client_session_safe_us(const struct sim_client *c);
 void client_confirm(struct sim_client *c, uint64_t sent_us);
 uint64_t client_lease_us(const struct sim_client *c, uint64_t from_us, uint64_t ttl_ms);

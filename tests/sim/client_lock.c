@@ -2,6 +2,7 @@
  * resource, sometimes an old one. */
 #include "client.h"
 #include "tier.h"
+#include "times.h"
 
 /* ---- acquiring ---- */
 
@@ -29,8 +30,10 @@ void client_acquire(struct sim_client *c)
     c->hold.tier = client_choose_tier(c->hold.names[0]);
     c->hold.shared = c->hold.count == 1 && one_in(4); /* multi-locks are exclusive */
     c->hold.ttl_ms = 200 + chance_below(1800);
-    c->lease = (struct id){(uint64_t)c->id, chance() | 1};
+    c->lease = (struct id){(uint64_t)c->id, times_lease_bits(chance())};
     a->lease = c->lease;
+    a->max_hold_ms = times_max_hold_ms(c->lease);
+    c->hold.limit_us = a->max_hold_ms == 0 ? 0 : client_limit_us(c, a->max_hold_ms);
     a->client = slice_of("client");
     a->owner = slice_of(c->owner);
     a->ttl_ms = (uint32_t)c->hold.ttl_ms;
@@ -88,6 +91,7 @@ void client_hold(struct sim_client *c, const struct sim_answer *a, bool waited)
         h->safe_us = client_session_safe_us(c); /* S5.1 */
         uint64_t own_us = client_safe_until(c, c->alive_us, h->ttl_ms);
         h->safe_us = own_us < h->safe_us ? own_us : h->safe_us;
+        h->safe_us = h->limit_us != 0 && h->limit_us < h->safe_us ? h->limit_us : h->safe_us;
     }
     c->doing = HOLDING;
     h->until_us = world.now_us + (one_in(100) ? h->ttl_ms * 1500 : chance_below(12000));

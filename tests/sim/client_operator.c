@@ -1,6 +1,7 @@
 /* The operator among the clients: takes locks away, at once or politely, those of the others, too.
  * Each time is in the history of the name, so that the checker knows who may be gone, and who not. */
 #include "client.h"
+#include "times.h"
 
 /* Stamps are whole milliseconds, and clocks differ (S1.6). */
 static uint64_t least_grace_us(uint32_t grace_ms)
@@ -23,6 +24,27 @@ static uint32_t choose(void)
     return first;
 }
 
+/* The token of the present holder, which may be another one when the command comes; or of an earlier
+ * one. */
+static void only_if(struct sim_client *c)
+{
+    uint64_t token = truth_holder(c->name);
+    token = token == 0 || one_in(4) ? c->seen_token : token;
+    c->seen_token = token;
+    if (token == 0) {
+        return;
+    }
+    world.counts.if_tokens++;
+    times_reason(token, c->reason);
+    if (c->command.type == COMMAND_FORCE_UNLOCK) {
+        c->command.force_unlock.if_token = token;
+        c->command.force_unlock.reason = slice_of(c->reason);
+    } else {
+        c->command.revoke.if_token = token;
+        c->command.revoke.reason = slice_of(c->reason);
+    }
+}
+
 void client_meddle(struct sim_client *c)
 {
     client_begin(c, MEDDLING, one_in(2) ? COMMAND_FORCE_UNLOCK : COMMAND_REVOKE);
@@ -39,6 +61,9 @@ void client_meddle(struct sim_client *c)
         c->command.revoke.reason = slice_of("test");
         c->command.revoke.grace_ms = (uint32_t)chance_below(one_in(2) ? 20 : 500);
     }
+    if (times_are_on() && one_in(3)) {
+        only_if(c);
+    }
     client_submit(c);
 }
 
@@ -53,6 +78,7 @@ static void record(const struct sim_client *c, bool held, uint64_t return_us)
         .call_us = c->call_us,
         .return_us = return_us,
         .lease_us = forced ? 0 : least_grace_us(c->command.revoke.grace_ms),
+        .token = forced ? c->command.force_unlock.if_token : c->command.revoke.if_token,
     };
     if (c->name >= CHECKED_NAMES) {
         return;
@@ -67,6 +93,14 @@ static void record(const struct sim_client *c, bool held, uint64_t return_us)
 
 void client_hear_meddling(struct sim_client *c, const struct sim_answer *a)
 {
+    if (a->error == HF_TOKEN_MISMATCH) {
+        world.counts.token_mismatches++;
+        if (c->tries > 1) { /* an earlier attempt may have been done in the other tier */
+            record(c, true, HISTORY_NEVER);
+        }
+        client_idle(c, client_think_us());
+        return;
+    }
     if (a->error != HF_OK && a->error != HF_NOT_HELD) {
         violation("the operator got the error %s", hf_error_code(a->error));
     }

@@ -23,6 +23,7 @@ void client_confirm(struct sim_client *c, uint64_t sent_us)
         safe_us = client_session_safe_us(c);
     }
     h->safe_us = safe_us > h->safe_us ? safe_us : h->safe_us;
+    h->safe_us = h->limit_us != 0 && h->limit_us < h->safe_us ? h->limit_us : h->safe_us;
 }
 
 bool clients_safe_until(uint64_t token, uint64_t *safe_us, int *client)
@@ -44,6 +45,11 @@ static uint64_t least_us(uint64_t ttl_ms)
     return ttl_ms == 0 ? 0 : (ttl_ms - 1) * 998;
 }
 
+uint64_t client_limit_us(const struct sim_client *c, uint64_t max_hold_ms)
+{
+    return c->call_us + least_us(max_hold_ms);
+}
+
 /* How long a lock lasts at least, for the checker of histories. */
 uint64_t client_lease_us(const struct sim_client *c, uint64_t from_us, uint64_t ttl_ms)
 {
@@ -51,6 +57,10 @@ uint64_t client_lease_us(const struct sim_client *c, uint64_t from_us, uint64_t 
     if (c->in_session) {
         uint64_t end_us = c->alive_us + least_us(c->session_ttl_ms);
         us = end_us <= from_us ? 0 : end_us - from_us < us ? end_us - from_us : us;
+    }
+    uint64_t limit_us = c->hold.limit_us;
+    if (limit_us != 0) { /* S16.3 */
+        us = limit_us <= from_us ? 0 : limit_us - from_us < us ? limit_us - from_us : us;
     }
     return us;
 }

@@ -139,17 +139,21 @@ static bool take_away(const struct history_search *search, struct history_state 
     if (!op->held) {
         return nobody_holds(s, op);
     }
-    if (s->count == 0 && !may_be_in_the_way(search, op)) {
+    bool is_there = op->token == 0 ? s->count > 0 : find(s, op->token) != NULL;
+    if (!is_there && !may_be_in_the_way(search, op)) {
         return false;
     }
-    if (op->kind == HISTORY_FORCE) {
-        s->count = 0;
-        return true;
-    }
     uint64_t us = op->call_us + op->lease_us;
-    for (uint32_t i = 0; i < s->count; i++) {
+    for (uint32_t i = s->count; i-- > 0;) {
         struct history_holder *h = &s->holders[i];
-        h->revoked_us = us < h->revoked_us ? us : h->revoked_us;
+        if (op->token != 0 && op->token != h->token) {
+            continue;
+        }
+        if (op->kind == HISTORY_FORCE) {
+            drop(s, h);
+        } else {
+            h->revoked_us = us < h->revoked_us ? us : h->revoked_us;
+        }
     }
     return true;
 }

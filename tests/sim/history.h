@@ -38,10 +38,10 @@ struct history_op {
     bool shared;
     bool waits;
     bool held;
-    bool maybe;  /* renew: only if it is held yet; a keep-alive does not report it */
-    bool multi;  /* grant, renew: of several names at once */
-    bool nearby; /* force, revoke: of another name, which ends only who holds this one, too */
-    uint64_t token;
+    bool maybe;     /* renew: only if it is held yet; a keep-alive does not report it */
+    bool multi;     /* grant, renew: of several names at once */
+    bool nearby;    /* force, revoke: of another name, which ends only who holds this one, too */
+    uint64_t token; /* force, revoke: of the only holder concerned; 0: all holders */
     uint64_t call_us;
     uint64_t return_us; /* HISTORY_NEVER: not known */
     uint64_t lease_us;  /* grant, renew: held at least that long after its call */

@@ -5,6 +5,7 @@
 #include "node/snapshot/state_load.h"
 #include "principals.h"
 #include "tier.h"
+#include "times.h"
 
 static struct sim_node *node_of(void *ctx)
 {
@@ -62,6 +63,7 @@ static void port_write(void *ctx, uint64_t first, const struct replica_entry *en
     }
     same_entries_written(n, first, entries, count);
     keys_written(first, entries, count);
+    times_written(n, first, entries, count);
     principals_written(first, entries, count);
     disk_write_entries(n, first, entries, count);
 }
@@ -222,6 +224,7 @@ static void maintain(struct happening *h)
     if (node_is(h)) {
         snapshot_drop_log(n);
         disk_idle(n);
+        times_look(n);
         happen(100000, maintain, n->id);
     }
 }
@@ -313,7 +316,7 @@ static struct replica *make_replica(struct sim_node *n, const struct replica_sta
         .trailing = 20,
         .ports = {n, port_save_vote, port_write, port_read, port_send, port_take_snapshot,
                   port_fetch_snapshot, port_on_result, port_on_event, port_on_barrier,
-                  port_on_change, port_peer_version},
+                  port_on_change, port_peer_version, NULL},
     };
     return replica_new(&options, start, node_time(n), reason);
 }

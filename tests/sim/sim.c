@@ -10,6 +10,7 @@
  * names rules of the engine whose breach is only counted. `within` is real time: no more seeds are
  * begun after it, and the report says how many there were. */
 #define _DEFAULT_SOURCE
+#include "times.h"
 #include "world.h"
 
 #include <errno.h>
@@ -55,6 +56,7 @@ static void one_world(const struct sim_options *options)
     heap_begin();
     nodes_begin();
     clients_begin();
+    times_begin();
     faults_schedule();
     happen(50000, watch, 0);
     run_for(options->seconds * 1000000);
@@ -100,6 +102,7 @@ static void one_world(const struct sim_options *options)
     checks_end();
     same_entries_end();
     truth_end();
+    times_end();
     clients_end();
     network_end();
     world_close();
@@ -366,6 +369,10 @@ static void report(const struct sim_options *options, uint64_t seeds, const stru
            "undecided\n",
            ull(c->fence_checks), ull(c->stale_writes), ull(c->fence_rejections), ull(c->taken),
            ull(c->raised), ull(c->conflicts), ull(c->histories), ull(c->undecided));
+    printf("times: %llu ended by max_hold, %llu long holds reported, %llu commands with if_token, "
+           "%llu of "
+           "them refused\n",
+           ull(c->max_holds), ull(c->long_held), ull(c->if_tokens), ull(c->token_mismatches));
     printf("keys: %llu transactions done, %llu conflicts\n", ull(c->key_changes),
            ull(c->key_conflicts));
     printf(

@@ -94,6 +94,11 @@ bool truth_has_grant(uint64_t token, uint32_t name)
            (grants.at[low].names >> name & 1) != 0;
 }
 
+uint64_t truth_holder(uint32_t name)
+{
+    return replicated == NULL ? 0 : book_first_token(replicated, name);
+}
+
 uint64_t truth_last_token(void)
 {
     return last_token;

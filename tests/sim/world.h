@@ -14,6 +14,7 @@
  *   same_entries.c  one entry for each index and term
  *   tier.c      the tier EFFICIENCY of a leader    tier_truth.c  ... and what is true of it
  *   keys.c      keys of transactions, in log order
+ *   times.c     true times, max_hold, long-held rules, if_token (S16)
  *   principals.c    principals that are narrowed and removed while they hold and wait
  *   trace.c     words and a picture of what happened */
 #ifndef HOLDFAST_TESTS_SIM_WORLD_H
@@ -217,7 +218,8 @@ struct counts {
         voters_cut_power, stalls, parked, lost_in_stall, late_messages, rivals, rivals_won,
         late_pre_votes, candidates_cut, installs_beheaded, windows, windows_checked, sole_voter_us,
         two_voters_us, kept_down, late_timeouts, answers_lost, policy_changes, revocations,
-        revocations_answered, granted_to_principals, waits_denied, denied;
+        revocations_answered, granted_to_principals, waits_denied, denied, max_holds, long_held,
+        token_mismatches, if_tokens;
 };
 
 struct world {
@@ -408,6 +410,7 @@ void same_entries_end(void);
 void truth_event(const struct event *event);
 bool truth_has_grant(uint64_t token, uint32_t name);
 bool truth_is_held(uint32_t name);
+uint64_t truth_holder(uint32_t name); /* its token; 0: none */
 uint64_t truth_last_token(void);
 void truth_fence(uint32_t resource, uint64_t index, uint64_t token, bool accepted);
 void truth_watch(void); /* every 50 ms: whether what is due is done */
