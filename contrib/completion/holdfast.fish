@@ -85,6 +85,7 @@ complete -c holdfast -n "__fish_seen_subcommand_from serve" -l insecure -d 'allo
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l election-timeout -r -d 'time without a message from the leader before a node starts an election (default: 300ms)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l heartbeat -r -d 'interval between heartbeats of the leader (default: 50ms)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l request-timeout -r -d 'time before a request that reaches no leader fails (default: 3s)'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l slow-request -r -d 'log requests that take longer than this, without the wait for a lock; 0: none (default: 1s)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l ttl-min -r -d 'shortest TTL that is accepted (default: 1s)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l snapshot-log-size -r -d 'size of the log after which a snapshot is taken (default: 64MiB)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l segment-size -r -d 'size of one log file (default: 16MiB)'

@@ -58,6 +58,7 @@ struct node_options {
     uint32_t election_ms;
     uint32_t heartbeat_ms;
     uint32_t request_ms; /* a request that reaches no leader fails after this */
+    uint32_t slow_ms;    /* a command that takes longer is logged; 0: none */
     uint32_t ttl_min_ms;
     uint64_t snapshot_bytes;          /* bytes of log that trigger a snapshot */
     uint64_t connection_bytes;        /* memory of all HTTP connections, see service/service.h */

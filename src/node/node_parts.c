@@ -166,6 +166,8 @@ void node_open_disk_users(struct node *n)
                                       .memory_core = node_memory_core,
                                       .answer_query = node_answer_query,
                                       .counts = n->counts,
+                                      .slow_ms = o->slow_ms,
+                                      .on_slow = node_on_slow,
                                       .on_interest = node_on_interest,
                                       .on_event = node_on_peer_event,
                                       .change = node_change_member};

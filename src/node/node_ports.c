@@ -58,7 +58,9 @@ static void on_result(void *ctx, void *cookie, enum replica_outcome outcome,
             node_streams_gone(n, command->node_gone.node);
         }
     }
+    n->slow.command = command;
     forward_on_result(n->forward, cookie, outcome, result);
+    n->slow.command = NULL;
 }
 
 static void on_barrier(void *ctx, void *cookie, bool reached)
@@ -75,6 +77,7 @@ void node_note_event(struct node *n, const struct event *e)
 static void on_entry(void *ctx, const struct replica_applying *entry)
 {
     struct node *n = ctx;
+    node_slow_entry(n, entry);
     if (entry != NULL) {
         counts_begin_entry(n->counts, entry, node_boot_us());
     } else {

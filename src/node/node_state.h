@@ -59,6 +59,16 @@ struct node_alerts {
     uint64_t next_us; /* boot time before which no other scan begins */
 };
 
+/* Lines about slow requests; node_slow.c. */
+struct node_slow {
+    const struct command *command; /* whose result is being reported; NULL: none */
+    uint64_t proposed_us;          /* of the own entry that is being applied; 0: none */
+    uint64_t committed_us;
+    uint64_t second_us; /* boot time at which the present second of lines began */
+    uint32_t lines;     /* in it */
+    uint64_t omitted;   /* since the last line */
+};
+
 /* A node's subscription to events of the tier EFFICIENCY. */
 struct node_interest {
     uint64_t peer;
@@ -219,6 +229,7 @@ struct node {
     uint32_t absence_count;
     struct node_stream_walk stream_walks[LIMIT_NODES];
     struct node_alerts alerts;
+    struct node_slow slow;
 
     uint8_t random[4096]; /* for future ids */
     uint32_t random_left;
@@ -369,6 +380,9 @@ void node_follow_change(struct node *n);
 /* node_streams.c */
 void node_streams_gone(struct node *n, uint32_t node);
 void node_step_streams(struct node *n, struct replica_time now);
+/* node_slow.c */
+void node_slow_entry(struct node *n, const struct replica_applying *entry);
+void node_on_slow(void *ctx, const struct forward_slow *slow);
 /* node_alerts.c */
 void node_step_alerts(struct node *n, struct replica_time now);
 void node_maintain(struct node *n, struct replica_time now);

@@ -82,6 +82,7 @@ static const struct setting settings[] = {
     {"election-timeout", DURATION(election_ms), "300ms", "DURATION", "time without a message from the leader before a node starts an election", false},
     {"heartbeat", DURATION(heartbeat_ms), "50ms", "DURATION", "interval between heartbeats of the leader", false},
     {"request-timeout", DURATION(request_ms), "3s", "DURATION", "time before a request that reaches no leader fails", false},
+    {"slow-request", DURATION(slow_ms), "1s", "DURATION", "log requests that take longer than this, without the wait for a lock; 0: none", false},
     {"ttl-min", DURATION(ttl_min_ms), "1s", "DURATION", "shortest TTL that is accepted", false},
     {"snapshot-log-size", SIZE(snapshot_bytes), "64MiB", "SIZE", "size of the log after which a snapshot is taken", false},
     {"segment-size", SIZE(segment_bytes), "16MiB", "SIZE", "size of one log file", false},

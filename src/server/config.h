@@ -61,6 +61,7 @@ struct config {
     uint64_t election_ms;
     uint64_t heartbeat_ms;
     uint64_t request_ms;
+    uint64_t slow_ms; /* 0: no lines about slow requests */
     uint64_t ttl_min_ms;
     uint64_t snapshot_bytes;
     uint64_t connection_bytes; /* 0: a share of the usable memory, see serve.c */

@@ -222,6 +222,8 @@ static bool check_numbers(const struct config *config, struct buffer *problems)
     fine = check_range(config, "request-timeout", config->request_ms, 100, 600000, "100 ms to 10 m",
                        problems) &&
            fine;
+    fine = check_range(config, "slow-request", config->slow_ms, 0, 600000, "0 to 10 m", problems) &&
+           fine;
     fine = check_range(config, "ttl-min", config->ttl_min_ms, LIMIT_TTL_MIN_MS, LIMIT_TTL_MAX_MS,
                        "100 ms to 24 h", problems) &&
            fine;

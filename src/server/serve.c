@@ -264,6 +264,7 @@ static void fill_options(struct serve *s, struct node_options *o)
         .election_ms = (uint32_t)c->election_ms,
         .heartbeat_ms = (uint32_t)c->heartbeat_ms,
         .request_ms = (uint32_t)c->request_ms,
+        .slow_ms = (uint32_t)c->slow_ms,
         .ttl_min_ms = (uint32_t)c->ttl_min_ms,
         .snapshot_bytes = c->snapshot_bytes,
         .connection_bytes = connection_bytes(c),

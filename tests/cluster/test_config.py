@@ -92,6 +92,7 @@ BROKEN = [
     ("heartbeat = 1ms", "must be 5 ms to 10 s"),
     ("heartbeat = 5d", "is not a duration"),
     ("request-timeout = 10ms", "must be 100 ms to 10 m"),
+    ("slow-request = 11m", "must be 0 to 10 m"),
     ("ttl-min = 99ms", "must be 100 ms to 24 h"),
     ("ttl-min = 25h", "must be 100 ms to 24 h"),
     ("snapshot-log-size = 1K", "must be 64 KiB to 1 TiB"),

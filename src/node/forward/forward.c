@@ -105,6 +105,7 @@ static bool try_once(struct forward *f, struct call *call, const struct replica_
     if (f->held && !call->is_first) {
         return false;
     }
+    call->sent_us = now.boot_us; /* if it is sent now: this attempt is the last one so far */
     if (status->serving) {
         return try_here(f, call, now);
     }

@@ -25,6 +25,17 @@
 
 struct forward;
 
+/* A command that took longer than slow_ms, until its answer. Times are boot times. */
+struct forward_slow {
+    struct slice command; /* encoded; empty: the one that is being applied */
+    uint64_t took_ms;
+    uint64_t begun_us;   /* when it arrived at this node */
+    uint64_t sent_us;    /* when it went into the open batch or to the leader last; 0: never */
+    uint64_t peer;       /* the node that forwarded it; 0: a client of this node */
+    uint64_t leader;     /* the node that it was sent to; 0: this one */
+    enum hf_error error; /* of the answer */
+};
+
 struct forward_options {
     const struct memory *memory;
     const struct journal *journal;
@@ -41,6 +52,8 @@ struct forward_options {
      * only pages of the tier EFFICIENCY (memory_page.h). */
     bool (*answer_query)(void *ctx, struct slice query, struct buffer *out);
     struct node_counts *counts; /* NULL: nothing is counted */
+    uint64_t slow_ms;           /* 0: on_slow is not called */
+    void (*on_slow)(void *ctx, const struct forward_slow *slow);
     /* Of that tier, may be NULL without it: a node subscribes to events; an event was received. */
     void (*on_interest)(void *ctx, uint64_t peer, uint64_t link, uint8_t level);
     bool (*on_event)(void *ctx, uint64_t peer, struct slice body);

@@ -70,7 +70,8 @@ struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t tenant
     call->cookie.kind = COOKIE_CALL;
     call->kind = kind;
     turns_assign(f, call, tenant, source);
-    call->give_up_ms = forward_now_ms(f) + f->options.give_up_ms;
+    call->arrived_ms = forward_now_ms(f);
+    call->give_up_ms = call->arrived_ms + f->options.give_up_ms;
     buffer_init(&call->page, f->options.memory, MEMORY_PAGE_BYTES);
     return call;
 }
@@ -126,6 +127,24 @@ void forward_look_up(struct forward *f, struct slice look, struct buffer *out)
     }
 }
 
+static void check_slow(struct forward *f, const struct call *call, enum hf_error error)
+{
+    if (f->options.slow_ms == 0 || call->arrived_us == 0 || call->is_own) {
+        return;
+    }
+    uint64_t took_ms = forward_now_ms(f) - call->arrived_ms;
+    if (took_ms >= f->options.slow_ms) {
+        struct forward_slow slow = {.command = call->bytes,
+                                    .took_ms = took_ms,
+                                    .begun_us = call->arrived_us,
+                                    .sent_us = call->sent_us,
+                                    .peer = 0,
+                                    .leader = call->state == CALL_THERE ? call->peer : 0,
+                                    .error = error};
+        f->options.on_slow(f->options.ctx, &slow);
+    }
+}
+
 void call_answer(struct forward *f, struct call *call, enum hf_error error,
                  const struct result *result, const char *problem)
 {
@@ -136,6 +155,7 @@ void call_answer(struct forward *f, struct call *call, enum hf_error error,
         counts_acquired(f->options.counts, call->tier, error == HF_OK ? result : NULL,
                         forward_took_us(f, &call->cookie));
     }
+    check_slow(f, call, error != HF_OK || result == NULL ? error : result->error);
     call_take_number(f, call);
     call->gateway = NULL;
     call->change = NULL;

@@ -76,6 +76,9 @@ struct call {
     bool is_safe; /* may be sent again when in doubt */
     bool is_own;  /* gateway_call.is_own */
     bool is_too_many;
+    uint64_t arrived_ms; /* as give_up_ms; these three: forward_slow */
+    uint64_t arrived_us; /* 0: no command */
+    uint64_t sent_us;
     uint32_t here;       /* submissions not reported yet */
     uint32_t doubts;     /* attempts whose outcome will never be known */
     uint64_t give_up_ms; /* boot time */
@@ -127,6 +130,8 @@ struct relay {
     uint64_t link;
     uint64_t number;
     uint8_t kind;
+    uint64_t arrived_ms; /* as of a call */
+    uint64_t arrived_us;
     struct relay *next;
     struct relay *prev;
     size_t look_len;

@@ -69,6 +69,7 @@ static bool submit_now(struct forward *f, struct call *call, const struct comman
         return false;
     }
     call->here++;
+    call->sent_us = now.boot_us;
     call_keep(f, call, replica_submitted(f->replica)); /* for another attempt */
     call_enter(f, call, CALL_HERE);
     return true;
@@ -88,6 +89,7 @@ void forward_submit(struct forward *f, const struct command *command, struct gat
         call->give_up_ms = forward_now_ms(f) + gateway->within_ms;
     }
     struct replica_time now = f->options.now(f->options.ctx);
+    call->arrived_us = now.boot_us;
     if (command->type == COMMAND_ACQUIRE && f->options.counts != NULL) {
         call->cookie.begun_us = now.boot_us;
     }

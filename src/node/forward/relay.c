@@ -130,6 +130,8 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
             struct replica_time now = f->options.now(f->options.ctx);
             bool is_timed = command.type == COMMAND_ACQUIRE && f->options.counts != NULL;
             relay->cookie.begun_us = is_timed ? now.boot_us : 0;
+            relay->arrived_us = now.boot_us;
+            relay->arrived_ms = forward_now_ms(f);
             error = forward_take(f, &taken, &relay->cookie, now);
         }
     } else if ((kind == FORWARD_BARRIER && body.len == 0) ||
@@ -160,10 +162,27 @@ static void translate(const struct forward *f, uint64_t peer, struct result *res
     }
 }
 
+/* Its command is the one that is being applied. */
+static void check_slow(struct forward *f, const struct relay *relay, enum hf_error error)
+{
+    uint64_t took_ms = f->options.slow_ms == 0 ? 0 : forward_now_ms(f) - relay->arrived_ms;
+    if (relay->arrived_us != 0 && f->options.slow_ms != 0 && took_ms >= f->options.slow_ms) {
+        struct forward_slow slow = {.command = slice_make(NULL, 0),
+                                    .took_ms = took_ms,
+                                    .begun_us = relay->arrived_us,
+                                    .sent_us = relay->arrived_us,
+                                    .peer = relay->peer,
+                                    .leader = 0,
+                                    .error = error};
+        f->options.on_slow(f->options.ctx, &slow);
+    }
+}
+
 void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcome outcome,
                      const struct result *result)
 {
     if (outcome == REPLICA_DONE) {
+        check_slow(f, relay, result->error);
         buffer_truncate(&f->encoded, 0);
         bool fits = put_epoch(f, relay, &f->encoded);
         if (relay->kind == FORWARD_MEMORY) {
