@@ -9,14 +9,19 @@
 
 #include "core/entry.h"
 #include "core/view.h"
-#include "every_command.h"
 #include "events/event_codec.h"
+#include "every_command.h"
 #include "node/forward/result_codec.h"
 #include "service/request/memory_page.h"
 #include "storage/log_format.h"
 #include "storage/snapshot_format.h"
 
-enum { FIXTURE_MAX = 16 << 10, LAST_OLD_VERSION = 4, RAFT_ENTRY_COMMAND = 1 };
+enum {
+    FIXTURE_MAX = 16 << 10,
+    FIRST_WITH_FRAMES = 4,
+    LAST_OLD_VERSION = 6,
+    RAFT_ENTRY_COMMAND = 1
+};
 
 /* ---- fixtures ---- */
 
@@ -135,7 +140,7 @@ static void snapshots_of_earlier_versions_have_their_values(void **state)
         assert_int_equal(lock.limit, 7);
         assert_true(view_lock(core, 0, slice_of("leader"), &lock));
         assert_bytes(slice_of("10.0.0.1:80"), lock.first.value.data, lock.first.value.len);
-        assert_int_equal(core_counters(core), version == 1 ? 0 : version == 4 ? 3 : 2);
+        assert_int_equal(core_counters(core), version == 1 ? 0 : version >= 4 ? 3 : 2);
         core_free(core);
     }
 }
@@ -173,7 +178,7 @@ static void a_state_of_an_earlier_version_can_be_upgraded(void **state)
 struct replay {
     struct fixture results;
     struct fixture events;
-    bool is_compared;
+    uint32_t version; /* of the program that wrote them; 0: it wrote none */
 };
 
 static void compare_result(void *ctx, uint32_t number, const struct command *command,
@@ -182,10 +187,10 @@ static void compare_result(void *ctx, uint32_t number, const struct command *com
     struct replay *replay = ctx;
     (void)number;
     (void)command;
-    if (replay->is_compared) {
+    if (replay->version != 0) {
         struct buffer out;
         buffer_init(&out, memory_system(), RESULT_BYTES_MAX);
-        assert_true(result_encode(result, LAST_OLD_VERSION, &out));
+        assert_true(result_encode(result, replay->version, &out));
         assert_bytes(take_record(&replay->results), buffer_bytes(&out).data,
                      buffer_bytes(&out).len);
         buffer_close(&out);
@@ -195,9 +200,9 @@ static void compare_result(void *ctx, uint32_t number, const struct command *com
 static void compare_event(void *ctx, const struct event *event)
 {
     struct replay *replay = ctx;
-    if (replay->is_compared) {
+    if (replay->version != 0) {
         uint8_t bytes[EVENT_BYTES_MAX];
-        size_t len = event_encode(event, LAST_OLD_VERSION, bytes);
+        size_t len = event_encode(event, replay->version, bytes);
         assert_bytes(take_record(&replay->events), bytes, len);
     }
 }
@@ -229,14 +234,16 @@ static void log_entries_of_earlier_versions_lead_to_the_same_state(void **state)
         static struct fixture snapshot;
         static struct replay replay;
         struct core_options options = {.memory = memory_system(),
-                                       .version = version == 4 ? 3 : version,
+                                       .version = version > 3 ? 3 : version,
                                        .on_event = compare_event,
                                        .event_ctx = &replay};
-        replay.is_compared = version == 4;
+        replay.version = version >= FIRST_WITH_FRAMES ? version : 0;
         fixture_load(&entries, "entries", version, "");
         fixture_load(&snapshot, "snapshot", version, "");
-        fixture_load(&replay.results, "results", 4, "");
-        fixture_load(&replay.events, "events", 4, "");
+        if (replay.version != 0) {
+            fixture_load(&replay.results, "results", version, "");
+            fixture_load(&replay.events, "events", version, "");
+        }
         struct core *core = core_new(&options);
         while (reader_left(&entries.reader) > 0) {
             uint64_t index = take_number(&entries, 8);
@@ -245,22 +252,18 @@ static void log_entries_of_earlier_versions_lead_to_the_same_state(void **state)
             assert_int_equal(entry_apply(core, index, entry, compare_result, &replay), HF_OK);
         }
         assert_writes(core, slice_make(snapshot.bytes, snapshot.len));
-        assert_true(!replay.is_compared || reader_left(&replay.results.reader) == 0);
-        assert_true(!replay.is_compared || reader_left(&replay.events.reader) == 0);
+        assert_true(replay.version == 0 || reader_left(&replay.results.reader) == 0);
+        assert_true(replay.version == 0 || reader_left(&replay.events.reader) == 0);
         core_free(core);
     }
 }
 
-static void results_and_events_of_version_4_are_read_and_written_again(void **state)
+static void assert_results_are_written_again(uint32_t version)
 {
-    (void)state;
     static struct fixture results;
-    static struct fixture events;
     struct buffer out;
     uint32_t refused = 0;
-    uint32_t granted = 0;
-    fixture_load(&results, "results", 4, "");
-    fixture_load(&events, "events", 4, "");
+    fixture_load(&results, "results", version, "");
     buffer_init(&out, memory_system(), RESULT_BYTES_MAX);
     while (reader_left(&results.reader) > 0) {
         struct slice bytes = take_record(&results);
@@ -268,48 +271,73 @@ static void results_and_events_of_version_4_are_read_and_written_again(void **st
         struct result result;
         assert_true(result_decode(bytes, &scratch, &result));
         buffer_truncate(&out, 0);
-        assert_true(result_encode(&result, LAST_OLD_VERSION, &out));
+        assert_true(result_encode(&result, version, &out));
         assert_bytes(bytes, buffer_bytes(&out).data, buffer_bytes(&out).len);
         refused += result.outcome == OUTCOME_REFUSED;
     }
     buffer_close(&out);
+    assert_true(refused > 0);
+}
+
+static void assert_events_are_written_again(uint32_t version)
+{
+    static struct fixture events;
+    uint32_t granted = 0;
+    uint32_t with_ttl = 0;
+    fixture_load(&events, "events", version, "");
     while (reader_left(&events.reader) > 0) {
         struct slice bytes = take_record(&events);
         struct event event;
         uint8_t again[EVENT_BYTES_MAX];
         assert_true(event_decode(bytes, &event));
-        assert_bytes(bytes, again, event_encode(&event, LAST_OLD_VERSION, again));
-        assert_int_equal(event.ttl_ms, 0); /* version 4 has no such field */
-        assert_int_equal(event.wait_deadline_ms, 0);
+        assert_bytes(bytes, again, event_encode(&event, version, again));
         granted += event.type == EVENT_GRANTED;
+        with_ttl += event.ttl_ms != 0;
+        assert_true(version > 6 || event.since_ms == 0); /* earlier versions have no such field */
     }
-    assert_true(refused > 0 && granted > 0);
+    assert_true(granted > 0);
+    assert_int_equal(with_ttl > 0, version > 4);
+}
+
+static void results_and_events_are_read_and_written_again(void **state)
+{
+    (void)state;
+    for (uint32_t version = FIRST_WITH_FRAMES; version <= LAST_OLD_VERSION; version++) {
+        assert_results_are_written_again(version);
+        assert_events_are_written_again(version);
+    }
 }
 
 /* ---- commands ---- */
 
-static void commands_of_version_4_are_read_and_written_again(void **state)
+static void assert_commands_are_written_again(uint32_t version, uint32_t last_type)
 {
-    (void)state;
     static struct fixture fixture;
-    static const uint32_t types = COMMAND_STREAM_THROUGH; /* the last one of version 4 */
-    fixture_load(&fixture, "commands", 4, "");
-    for (uint32_t type = COMMAND_NONE + 1; type <= types; type++) {
+    uint32_t type = COMMAND_NONE;
+    fixture_load(&fixture, "commands", version, "");
+    while (reader_left(&fixture.reader) > 0) {
         static uint8_t bytes[FIXTURE_MAX];
         struct command filled;
         struct command decoded;
         uint64_t digest = take_number(&fixture, 8);
         struct slice expected = take_record(&fixture);
+        type++;
         fill_command(&filled, (enum command_type)type);
-        assert_bytes(expected, bytes,
-                     command_encode(&filled, LAST_OLD_VERSION, bytes, sizeof(bytes)));
+        assert_bytes(expected, bytes, command_encode(&filled, version, bytes, sizeof(bytes)));
         assert_int_equal(command_decode(expected, &decoded), HF_OK);
         assert_int_equal(decoded.type, type);
-        assert_true(command_digest(&filled) == digest);
         assert_true(command_digest(&decoded) == digest);
         assert_bytes(expected, bytes, command_encode(&decoded, CORE_VERSION, bytes, sizeof(bytes)));
     }
-    assert_int_equal(reader_left(&fixture.reader), 0);
+    assert_int_equal(type, last_type);
+}
+
+static void commands_are_read_and_written_again(void **state)
+{
+    (void)state;
+    assert_commands_are_written_again(4, COMMAND_STREAM_THROUGH);
+    assert_commands_are_written_again(5, COMMAND_STREAM_THROUGH);
+    assert_commands_are_written_again(6, COMMAND_POLICY_CHANGE);
 }
 
 /* ---- list pages ---- */
@@ -347,16 +375,20 @@ static struct page_sum sum_of(struct slice page, bool is_of_sessions)
 
 /* The pages of one name have one order. A list has the order of a hash table, so its sums are
  * compared. */
-static void list_pages_of_version_4_are_read_and_written_again(void **state)
+static void list_pages_are_read_and_written_again(void **state)
 {
     (void)state;
     enum { NAMES = 3, PAGES = 5 };
-    static struct fixture fixture;
-    static struct fixture snapshot;
-    fixture_load(&fixture, "pages", 4, "");
-    fixture_load(&snapshot, "snapshot", 4, "");
-    struct core *core = core_of(&snapshot);
-    for (uint32_t i = 0; i < PAGES; i++) {
+    for (uint32_t i = 0; i < PAGES * (LAST_OLD_VERSION - FIRST_WITH_FRAMES + 1); i++) {
+        static struct fixture fixture;
+        static struct fixture snapshot;
+        uint32_t version = FIRST_WITH_FRAMES + i / PAGES;
+        uint32_t page_number = i % PAGES;
+        if (page_number == 0) {
+            fixture_load(&fixture, "pages", version, "");
+            fixture_load(&snapshot, "snapshot", version, "");
+        }
+        struct core *core = core_of(&snapshot);
         struct slice request = take_record(&fixture);
         struct slice page = take_record(&fixture);
         struct buffer out;
@@ -364,18 +396,20 @@ static void list_pages_of_version_4_are_read_and_written_again(void **state)
         assert_true(memory_page_write(core, request, &out));
         struct slice written = buffer_bytes(&out);
         assert_int_equal(page.len, written.len);
-        if (i < NAMES) {
+        if (page_number < NAMES) {
             assert_bytes(page, written.data, written.len);
         } else {
-            struct page_sum expected = sum_of(page, i == NAMES + 1);
-            struct page_sum got = sum_of(written, i == NAMES + 1);
+            struct page_sum expected = sum_of(page, page_number == NAMES + 1);
+            struct page_sum got = sum_of(written, page_number == NAMES + 1);
             assert_true(expected.rows > 3 && expected.holders > 3);
             assert_memory_equal(&expected, &got, sizeof(got));
         }
         buffer_close(&out);
+        core_free(core);
+        if (page_number == PAGES - 1) {
+            assert_int_equal(reader_left(&fixture.reader), 0);
+        }
     }
-    assert_int_equal(reader_left(&fixture.reader), 0);
-    core_free(core);
 }
 
 /* ---- files of a node ---- */
@@ -463,9 +497,9 @@ int main(void)
         cmocka_unit_test(snapshots_of_earlier_versions_have_their_values),
         cmocka_unit_test(a_state_of_an_earlier_version_can_be_upgraded),
         cmocka_unit_test(log_entries_of_earlier_versions_lead_to_the_same_state),
-        cmocka_unit_test(results_and_events_of_version_4_are_read_and_written_again),
-        cmocka_unit_test(commands_of_version_4_are_read_and_written_again),
-        cmocka_unit_test(list_pages_of_version_4_are_read_and_written_again),
+        cmocka_unit_test(results_and_events_are_read_and_written_again),
+        cmocka_unit_test(commands_are_read_and_written_again),
+        cmocka_unit_test(list_pages_are_read_and_written_again),
         cmocka_unit_test(the_log_of_an_earlier_program_leads_to_its_snapshot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
