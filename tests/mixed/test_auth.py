@@ -1,6 +1,8 @@
 """Authentication needs the state version that has principals. Before it nobody is let in and nothing is changed; after
 the last old member was replaced the first administrator can be made."""
 
+import pytest
+
 from harness import PROGRAM, wait_until
 from mixed_support import NEW_VERSION, assert_same_state, lead, make_mixed, old_nodes, roll, wait_upgraded  # noqa: F401
 from secure import admin_request, new_secret
@@ -12,6 +14,8 @@ def bootstrap(node, digest):
 
 def test_auth_begins_when_all_members_support_it(make_mixed):  # noqa: F811
     cluster = make_mixed(3, 1)
+    if cluster.version >= 6:
+        pytest.skip("the old program supports principals")
     secret, digest = new_secret()
     new = cluster.nodes[3]
     new.flags += ["--auth", "on"]
