@@ -1,6 +1,6 @@
 # The usual commands. Meson and Ninja do the work, behind scripts/build.
 
-.PHONY: all run test test-roots bench bench-peers sim sim-long chaos chaos-long lockset model mutants cluster hostile-long mixed failover fuzz sbom lint format clean help
+.PHONY: all run test test-roots bench bench-overhead bench-peers sim sim-long chaos chaos-long lockset model mutants cluster hostile-long mixed failover fuzz sbom lint format clean help
 
 all: ## build build/ (-O2 -g, asserts on)
 	@scripts/build release
@@ -20,6 +20,9 @@ test-roots: ## make test in bare roots of Debian 12 and 13, as root: ROOTS="book
 
 bench: all ## run the benchmarks
 	@scripts/bench
+
+bench-overhead: all ## what metrics, event log, a file sink and a dashboard cost: ROUNDS=7 of SECONDS=5
+	@bench/overhead.py --rounds $(or $(ROUNDS),7) --seconds $(or $(SECONDS),5)
 
 bench-peers: all ## beside etcd, ZooKeeper, Redis, PostgreSQL: ROUNDS=3 of SECONDS=3; ONLY=, CLIENTS=, NODES= for less
 	@scripts/setup peers
@@ -65,7 +68,7 @@ hostile-long: all ## tests of clients that want to exhaust a node, with IDLE=200
 	@scripts/setup test
 	@HOSTILE_IDLE=$(or $(IDLE),20000) /usr/bin/python3 -m pytest -q -rP -p no:cacheprovider tests/cluster/test_hostile.py
 
-mixed: all ## clusters of this program and of an earlier one: HOLDFAST_OLD=, or the program of commit 85d9ea4, built once
+mixed: all ## clusters of this program and of an earlier one: HOLDFAST_OLD=, or those of commits 85d9ea4 and 5d475ec4, built once
 	@scripts/setup test
 	@scripts/mixed
 
