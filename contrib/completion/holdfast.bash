@@ -59,7 +59,7 @@ _holdfast() {
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         ;;
     top)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--interval --rows --once --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--sort --interval --rows --once --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         ;;
     audit)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))

@@ -94,7 +94,11 @@ static unsigned last_shown(const struct columns *t)
 
 void columns_print(struct columns *t, FILE *to)
 {
-    bool has_colour = cli_has_colour(to);
+    columns_print_as(t, to, cli_has_colour(to));
+}
+
+void columns_print_as(struct columns *t, FILE *to, bool has_colour)
+{
     unsigned last = last_shown(t);
     const char *cell = (const char *)t->cells.data + t->cells.start;
     for (size_t i = 0; i < t->cell_count && !t->cells.overflowed; i++) {

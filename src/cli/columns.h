@@ -35,6 +35,7 @@ void columns_optional(struct columns *t, const char *heading);
 void columns_colour(struct columns *t, enum cli_colour colour);
 
 void columns_print(struct columns *t, FILE *to);
+void columns_print_as(struct columns *t, FILE *to, bool has_colour);
 
 /* A terminal, NO_COLOR is not set, TERM is not dumb. */
 bool cli_has_colour(FILE *to);

@@ -44,8 +44,10 @@ static const struct cli_command commands[] = {
     {"status", "show the leader, the members, and whether the cluster serves requests", "",
      "holdfast status --endpoints 10.0.0.1:4653,10.0.0.2:4653", status_main, status_options,
      "The exit code is 69 if no majority of the voters is reachable."},
-    {"top", "show the busiest locks, updated continuously", "", "holdfast top --interval 5s", top_main,
-     top_options, NULL},
+    {"top", "show the cluster and its busiest locks, updated continuously", "[PREFIX]", "holdfast top --sort wait billing/", top_main,
+     top_options,
+     "On a terminal, h shows the keys: the order of the locks, a filter by prefix, a page for each lock. "
+     "Otherwise a table, or a line of JSON, is printed for each update."},
     {"audit", "list the audit records of operators' commands", "", "holdfast audit --json", audit_main, audit_options, NULL},
     {"force-unlock", "take a lock away from all its holders", "NAME --reason TEXT",
      "holdfast force-unlock billing/close --reason \"worker-7 was taken out of service\"",

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <time.h>
 
 const char *human_time(struct slice rfc3339, char out[HUMAN_TEXT])
 {
@@ -13,6 +14,21 @@ const char *human_time(struct slice rfc3339, char out[HUMAN_TEXT])
                        (const char *)rfc3339.data + 11);
     }
     return out;
+}
+
+uint64_t human_wall_ms(struct slice rfc3339)
+{
+    char text[HUMAN_TEXT];
+    struct tm at = {.tm_isdst = 0};
+    unsigned ms = 0;
+    (void)snprintf(text, sizeof(text), "%.*s", (int)(rfc3339.len < HUMAN_TEXT ? rfc3339.len : 0),
+                   (const char *)rfc3339.data);
+    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &at);
+    if (rest == NULL || (rest[0] == '.' && sscanf(rest, ".%3u", &ms) != 1)) {
+        return 0;
+    }
+    time_t seconds = timegm(&at);
+    return seconds > 0 ? (uint64_t)seconds * 1000 + ms : 0;
 }
 
 const char *human_span(uint64_t ms, char out[HUMAN_TEXT])

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/exits.h"
 #include "cli/human.h"
+#include "cli/show.h"
 #include "cli/show_graph.h"
 
 struct show_settings {
@@ -28,31 +29,30 @@ static struct slice text_of(const struct json_t *object, const char *key)
     return json_tree_text(json_tree_get(object, key));
 }
 
-static void print_head(const struct json_t *lock)
+static void print_head(FILE *to, bool has_colour, const struct json_t *lock)
 {
     struct slice name = text_of(lock, "name");
     struct slice mode = text_of(lock, "mode");
     struct slice tier = text_of(lock, "tier");
     char when[HUMAN_TEXT];
-    bool has_colour = cli_has_colour(stdout);
-    printf("%s%.*s%s  %.*s", cli_colour_on(COLOUR_BOLD, has_colour), TEXT(name),
-           cli_colour_off(COLOUR_BOLD, has_colour), TEXT(mode));
+    fprintf(to, "%s%.*s%s  %.*s", cli_colour_on(COLOUR_BOLD, has_colour), TEXT(name),
+            cli_colour_off(COLOUR_BOLD, has_colour), TEXT(mode));
     if (json_tree_get(lock, "limit") != NULL) {
-        printf(", %" PRIu64 " of %" PRIu64 " permits used",
-               json_tree_u64(json_tree_get(lock, "permits_used"), 0),
-               json_tree_u64(json_tree_get(lock, "limit"), 0));
+        fprintf(to, ", %" PRIu64 " of %" PRIu64 " permits used",
+                json_tree_u64(json_tree_get(lock, "permits_used"), 0),
+                json_tree_u64(json_tree_get(lock, "limit"), 0));
     }
-    printf(", %.*s", TEXT(tier));
+    fprintf(to, ", %.*s", TEXT(tier));
     if (json_tree_get(lock, "delayed_until") != NULL) {
-        printf(", delayed until %s", human_time(text_of(lock, "delayed_until"), when));
+        fprintf(to, ", delayed until %s", human_time(text_of(lock, "delayed_until"), when));
     } else if (!json_tree_true(json_tree_get(lock, "held"))) {
-        printf(", free");
+        fprintf(to, ", free");
     }
     if (json_tree_true(json_tree_get(lock, "long_held"))) {
-        printf(", %sLONG-HELD%s", cli_colour_on(COLOUR_RED, has_colour),
-               cli_colour_off(COLOUR_RED, has_colour));
+        fprintf(to, ", %sLONG-HELD%s", cli_colour_on(COLOUR_RED, has_colour),
+                cli_colour_off(COLOUR_RED, has_colour));
     }
-    printf("\n");
+    fprintf(to, "\n");
 }
 
 static void add_metadata(struct columns *t, const struct json_t *row)
@@ -80,7 +80,7 @@ static void add_expiry(struct columns *t, const struct json_t *row)
                    json_tree_true(json_tree_get(row, "long_held")) ? ", long-held" : "");
 }
 
-static void print_holders(const struct json_t *holders)
+static void print_holders(FILE *to, bool has_colour, const struct json_t *holders)
 {
     struct columns t;
     size_t count = json_tree_count(holders);
@@ -109,12 +109,13 @@ static void print_holders(const struct json_t *holders)
         columns_slice(&t, text_of(row, "trace"));
         add_metadata(&t, row);
     }
-    printf("\n");
-    columns_print(&t, stdout);
+    fprintf(to, "\n");
+    columns_print_as(&t, to, has_colour);
     columns_close(&t);
 }
 
-static void print_waiters(const struct json_t *waiters, uint64_t queue_length)
+static void print_waiters(FILE *to, bool has_colour, const struct json_t *waiters,
+                          uint64_t queue_length)
 {
     struct columns t;
     size_t count = json_tree_count(waiters);
@@ -144,16 +145,16 @@ static void print_waiters(const struct json_t *waiters, uint64_t queue_length)
         columns_slice(&t, text_of(row, "trace"));
         add_metadata(&t, row);
     }
-    printf("\n");
-    columns_print(&t, stdout);
+    fprintf(to, "\n");
+    columns_print_as(&t, to, has_colour);
     if (queue_length > count) {
-        printf("... and %" PRIu64 " more\n", queue_length - count);
+        fprintf(to, "... and %" PRIu64 " more\n", queue_length - count);
     }
     columns_close(&t);
 }
 
 /* The next change, as a sentence. */
-static void print_next(const struct json_t *lock)
+static void print_next(FILE *to, const struct json_t *lock)
 {
     const struct json_t *holders = json_tree_get(lock, "holders");
     const struct json_t *holder = json_tree_at(holders, 0);
@@ -162,27 +163,38 @@ static void print_next(const struct json_t *lock)
     struct slice waits = text_of(waiter, "client_id");
     struct slice holds = text_of(holder, "client_id");
     char when[HUMAN_TEXT];
-    printf("\nNext: ");
+    fprintf(to, "\nNext: ");
     if (json_tree_get(lock, "delayed_until") != NULL) {
-        printf("the last holder did not release it, so it cannot be acquired before %s",
-               human_time(text_of(lock, "delayed_until"), when));
+        fprintf(to, "the last holder did not release it, so it cannot be acquired before %s",
+                human_time(text_of(lock, "delayed_until"), when));
         if (waiter != NULL) {
-            printf("; then %.*s gets it", TEXT(waits));
+            fprintf(to, "; then %.*s gets it", TEXT(waits));
         }
     } else if (holder == NULL && reserved.len > 0) {
-        printf("it is reserved for %.*s, which waits for several locks at once", TEXT(reserved));
+        fprintf(to, "it is reserved for %.*s, which waits for several locks at once",
+                TEXT(reserved));
     } else if (holder == NULL) {
-        printf("the next client that requests it gets it");
+        fprintf(to, "the next client that requests it gets it");
     } else if (waiter != NULL) {
-        printf("%.*s gets it when %.*s %s, at %s at the latest unless the holder renews it",
-               TEXT(waits), TEXT(holds),
-               json_tree_count(holders) > 1 ? "and the other holders release it" : "releases it",
-               human_time(text_of(holder, "expires_at"), when));
+        fprintf(to, "%.*s gets it when %.*s %s, at %s at the latest unless the holder renews it",
+                TEXT(waits), TEXT(holds),
+                json_tree_count(holders) > 1 ? "and the other holders release it" : "releases it",
+                human_time(text_of(holder, "expires_at"), when));
     } else {
-        printf("no client waits; it is free when %.*s releases it, or at %s unless it is renewed",
-               TEXT(holds), human_time(text_of(holder, "expires_at"), when));
+        fprintf(to,
+                "no client waits; it is free when %.*s releases it, or at %s unless it is renewed",
+                TEXT(holds), human_time(text_of(holder, "expires_at"), when));
     }
-    printf("\n");
+    fprintf(to, "\n");
+}
+
+void show_print(FILE *to, bool has_colour, const struct json_t *lock)
+{
+    print_head(to, has_colour, lock);
+    print_holders(to, has_colour, json_tree_get(lock, "holders"));
+    print_waiters(to, has_colour, json_tree_get(lock, "waiters"),
+                  json_tree_u64(json_tree_get(lock, "queue_length"), 0));
+    print_next(to, lock);
 }
 
 int show_main(int count, char **arguments)
@@ -204,13 +216,9 @@ int show_main(int count, char **arguments)
         api_answer_close(&answer);
         return 0;
     }
-    print_head(answer.tree);
-    print_holders(json_tree_get(answer.tree, "holders"));
-    print_waiters(json_tree_get(answer.tree, "waiters"),
-                  json_tree_u64(json_tree_get(answer.tree, "queue_length"), 0));
-    print_next(answer.tree);
+    show_print(stdout, cli_has_colour(stdout), answer.tree);
     if (!o.no_graph) {
-        code = show_graph_print(&api, answer.tree);
+        code = show_graph_print(stdout, &api, answer.tree);
     }
     api_answer_close(&answer);
     return code;

@@ -14,6 +14,7 @@ struct graph {
     struct api_answer names[NAMES_MAX];
     size_t count;
     bool is_cut;
+    FILE *to;
     unsigned lines;
     const struct json_t *path[DEPTH_MAX]; /* root to current holder */
 };
@@ -96,10 +97,11 @@ static void walk_lock(struct graph *g, const struct json_t *who, const struct js
         struct slice held = text_of(holder, "client_id");
         bool is_circle = is_above(g, depth, holder);
         if (g->lines++ == 0) {
-            printf("\nWaiting clients:\n");
+            fprintf(g->to, "\nWaiting clients:\n");
         }
-        printf("%*s%.*s waits for %.*s, held by %.*s%s\n", (int)(2 * depth), "", TEXT(client),
-               TEXT(name), TEXT(held), is_circle ? "   <- a cycle: this is a deadlock" : "");
+        fprintf(g->to, "%*s%.*s waits for %.*s, held by %.*s%s\n", (int)(2 * depth), "",
+                TEXT(client), TEXT(name), TEXT(held),
+                is_circle ? "   <- a cycle: this is a deadlock" : "");
         if (!is_circle) {
             walk(g, holder, depth);
         }
@@ -123,17 +125,19 @@ static void walk(struct graph *g, const struct json_t *who, unsigned depth)
     }
 }
 
-int show_graph_print(struct api *api, const struct json_t *lock)
+int show_graph_print(FILE *to, struct api *api, const struct json_t *lock)
 {
     struct graph *g = calloc(1, sizeof(*g));
     hf_assert(g != NULL);
+    g->to = to;
     const struct json_t *holders = json_tree_get(lock, "holders");
     int code = json_tree_count(holders) == 0 ? 0 : read_queued(g, api);
     for (size_t i = 0; code == 0 && i < json_tree_count(holders); i++) {
         walk(g, json_tree_at(holders, i), 0);
     }
     if (code == 0 && g->is_cut) {
-        printf("\nMore than %d locks have queues; only the first ones were read.\n", NAMES_MAX);
+        fprintf(to, "\nMore than %d locks have queues; only the first ones were read.\n",
+                NAMES_MAX);
     }
     for (size_t i = 0; i < g->count; i++) {
         api_answer_close(&g->names[i]);

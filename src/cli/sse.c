@@ -93,6 +93,9 @@ static bool reconnect(struct sse *s)
     int64_t end_ms = clock_boot_ms() + GIVE_UP_MS;
     http_close(&s->http);
     s->is_open = false;
+    if (s->is_once) {
+        return false;
+    }
     bool was_quiet = s->api->is_quiet;
     s->api->is_quiet = true;
     s->api->current = (s->api->current + 1) % s->api->count;

@@ -13,6 +13,8 @@ struct sse {
     char last_id[SSE_WORD];
     struct http http;
     bool is_open;
+    bool
+        is_once; /* the caller reconnects: a lost stream is SSE_FAILED at once, and nothing is printed */
     struct buffer text; /* received; the last event points into it */
     size_t read;        /* bytes of `text` used by the last event */
     int64_t heard_ms;   /* last bytes received, on clock_boot_ms */

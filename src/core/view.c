@@ -30,6 +30,11 @@ static void grant_view_fill(const struct core *c, ref grant, struct grant_view *
     holder_view_fill(c, g, &out->holder);
 }
 
+static uint64_t waiter_wall_ms(const struct core *c, const struct waiter *w)
+{
+    return w->since_ms == 0 ? 0 : core_wall_ms(c, w->since_ms);
+}
+
 static void lock_view_fill(const struct core *c, const struct lock *l, struct lock_view *out)
 {
     const struct lock_extra *x = lock_extra_get(c, l);
@@ -46,6 +51,11 @@ static void lock_view_fill(const struct core *c, const struct lock *l, struct lo
         out->permits_used = x->used;
         out->queue_length = x->queue_length;
         out->delayed_until_ms = lock_is_delayed(c, l) ? x->delayed_until_ms : 0;
+        if (x->queue != 0) {
+            ref first = place_at(c, RING_FIRST(c, x->queue, place, in_queue))->waiter;
+            out->waiting_ms = waiter_at(c, first)->since_ms;
+            out->waiting_wall_ms = waiter_wall_ms(c, waiter_at(c, first));
+        }
     }
     if (l->holders != 0) {
         grant_view_fill(c, RING_FIRST(c, l->holders, grant, in_lock), &out->first);
@@ -83,7 +93,7 @@ static void waiter_view_fill(const struct core *c, const struct waiter *w, struc
         .lease = w->lease,
         .trace = blob_slice(c, w->carried.trace),
         .since_ms = w->since_ms,
-        .since_wall_ms = w->since_ms == 0 ? 0 : core_wall_ms(c, w->since_ms),
+        .since_wall_ms = waiter_wall_ms(c, w),
     };
 }
 

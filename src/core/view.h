@@ -54,7 +54,7 @@ struct waiter_view {
 };
 
 /* limit, permits_used: semaphore. delayed_until_ms 0: none. long_held: the first holder is marked
- * (S16.2). */
+ * (S16.2). waiting_*: since_* of the first waiter; 0: none waits, or unknown. */
 #define LOCK_VIEW_FIELDS(F)                      \
     F(ALL, 1, slice, name, LIMIT_NAME)           \
     F(NODE, 1, u32, tenant, UINT32_MAX)          \
@@ -66,7 +66,9 @@ struct waiter_view {
     F(ALL, 1, u64, delayed_until_ms, UINT64_MAX) \
     F(ALL, 1, slice, reserved_for, LIMIT_CLIENT) \
     F(ALL, 1, flag, has_holder, 1)               \
-    F(ALL, 7, flag, long_held, 1)
+    F(ALL, 7, flag, long_held, 1)                \
+    F(ALL, 7, u64, waiting_ms, UINT64_MAX)       \
+    F(ALL, 7, u64, waiting_wall_ms, UINT64_MAX)
 
 struct lock_view {
     uint32_t tier; /* enum tier; 0 from the core (S10); not sent */

@@ -63,6 +63,11 @@ uint64_t json_tree_u64(const struct json_t *value, uint64_t fallback)
                : fallback;
 }
 
+double json_tree_real(const struct json_t *value, double fallback)
+{
+    return json_is_number(value) ? json_number_value(value) : fallback;
+}
+
 bool json_tree_true(const struct json_t *value)
 {
     return json_is_true(value);

@@ -22,8 +22,8 @@ from harness import PATIENCE, PROGRAM, SANITIZED, environment, need_terminal, wa
 class Terminal:
     """A program as the leader of a session with a terminal of its own."""
 
-    def __init__(self, cluster, *command):
-        env = environment(HOLDFAST_ENDPOINTS=endpoints(cluster), PS1="$ ", TERM="dumb", HISTFILE="")
+    def __init__(self, cluster, *command, term="dumb"):
+        env = environment(HOLDFAST_ENDPOINTS=endpoints(cluster), PS1="$ ", TERM=term, HISTFILE="")
         need_terminal()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:

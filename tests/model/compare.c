@@ -212,6 +212,8 @@ static bool lock_differs(const struct lock_view *a, const struct lock_view *b)
     SLICE(reserved_for);
     NUMBER(has_holder);
     NUMBER(long_held);
+    NUMBER(waiting_ms);
+    NUMBER(waiting_wall_ms);
     if (a->holders > 0) {
         NUMBER(mode);
     }

@@ -78,6 +78,11 @@ static void view_of_lock(struct model *m, struct model_name *name, struct lock_v
         out->first = view_of_grant(m, name, name->holders.at[0]);
         out->long_held = out->first.long_held;
     }
+    if (name->queue.count > 0) {
+        const struct model_waiter *first = name->queue.at[0];
+        out->waiting_ms = first->since_ms;
+        out->waiting_wall_ms = first->since_ms != 0 ? model_wall_of(m, first->since_ms) : 0;
+    }
 }
 
 /* A name that is left woken may be nothing else any more. */

@@ -66,6 +66,7 @@ Holdfast__V1__LockInfo *rpc_lock_info(const struct service *s, const struct lock
     out->reserved_for = rpc_string(s, lock->reserved_for);
     out->tier = rpc_tier_out((enum tier)lock->tier);
     out->long_held = lock->long_held;
+    out->waiting_since = rpc_since(s, lock->waiting_ms, lock->waiting_wall_ms);
     return out;
 }
 

@@ -12,6 +12,7 @@ void list_lock_members(struct json_writer *w, const struct service *s, const str
     json_put_bool(w, "long_held", lock->long_held);
     json_put_u64(w, "holder_count", lock->holders);
     json_put_u64(w, "queue_length", lock->queue_length);
+    reply_put_since(w, s, "waiting_since", lock->waiting_ms, lock->waiting_wall_ms);
     if (lock->mode == MODE_SEMAPHORE) {
         json_put_u64(w, "limit", lock->limit);
         json_put_u64(w, "permits_used", lock->permits_used);
@@ -263,7 +264,7 @@ static void on_waiter(void *ctx, const struct waiter_view *waiter)
     }
     json_put_u64(w, "node", waiter->node);
     json_put_bool(w, "detached", waiter->detached);
-    reply_put_since(w, x->service, waiter->since_ms, waiter->since_wall_ms);
+    reply_put_since(w, x->service, "since", waiter->since_ms, waiter->since_wall_ms);
     reply_put_when(w, x->service, "gives_up_at", waiter->wait_deadline_ms);
     reply_put_metadata(w, waiter->metadata);
     reply_put_trace(w, waiter->trace);

@@ -116,14 +116,14 @@ uint64_t reply_since_ms(const struct service *s, uint64_t since_ms, uint64_t sin
     return since_wall_ms != 0 ? since_wall_ms : since_ms != 0 ? reply_wall_ms(s, since_ms) : 0;
 }
 
-void reply_put_since(struct json_writer *w, const struct service *s, uint64_t since_ms,
-                     uint64_t since_wall_ms)
+void reply_put_since(struct json_writer *w, const struct service *s, const char *key,
+                     uint64_t since_ms, uint64_t since_wall_ms)
 {
     uint64_t wall_ms = reply_since_ms(s, since_ms, since_wall_ms);
     if (wall_ms == 0) {
-        json_put_null(w, "since");
+        json_put_null(w, key);
     } else {
-        json_put_time(w, "since", wall_ms);
+        json_put_time(w, key, wall_ms);
     }
 }
 
@@ -152,7 +152,7 @@ void reply_holder_members(struct json_writer *w, const struct service *s,
     if (holder->mode == MODE_SEMAPHORE) {
         json_put_u64(w, "permits", holder->permits);
     }
-    reply_put_since(w, s, holder->since_ms, holder->since_wall_ms);
+    reply_put_since(w, s, "since", holder->since_ms, holder->since_wall_ms);
     reply_put_expiry(w, s, holder->deadline_ms);
     reply_put_metadata(w, holder->metadata);
     reply_put_trace(w, holder->trace);

@@ -27,13 +27,13 @@ void reply_put_expiry(struct json_writer *w, const struct service *s, uint64_t d
 
 /* The state stores metadata as JSON text, checked on input. Empty is null. */
 void reply_put_metadata(struct json_writer *w, struct slice metadata);
-/* Left out if empty. */
 /* The wall clock at that moment, if the state has it; else by the present difference of the clocks. */
 uint64_t reply_since_ms(const struct service *s, uint64_t since_ms, uint64_t since_wall_ms);
-void reply_put_since(struct json_writer *w, const struct service *s, uint64_t since_ms,
-                     uint64_t since_wall_ms);
+void reply_put_since(struct json_writer *w, const struct service *s, const char *key,
+                     uint64_t since_ms, uint64_t since_wall_ms);
 /* hold_until; nothing if there is no max_hold. */
 void reply_put_hold(struct json_writer *w, const struct service *s, uint64_t hold_until_ms);
+/* Left out if empty. */
 void reply_put_trace(struct json_writer *w, struct slice trace);
 
 void reply_holder_members(struct json_writer *w, const struct service *s,
