@@ -98,6 +98,7 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
                                       .resp_del_refused = o->resp_del_refused,
                                       .server_names = o->server_names,
                                       .auth = o->auth,
+                                      .asset = o->asset,
                                       .page = o->page,
                                       .page_ctx = o->ctx,
                                       .log = {.ctx = o->journal->ctx,

@@ -28,6 +28,7 @@
 #include "tls/context.h"
 
 struct node;
+struct service_asset;
 
 struct node_member {
     uint64_t id;
@@ -81,6 +82,7 @@ struct node_options {
 
     void *ctx;
     /* Pages outside the API, see service/service.h. May be NULL. */
+    bool (*asset)(struct slice path, struct service_asset *out);
     bool (*page)(void *ctx, struct slice path, struct buffer *out, const char **content_type);
     /* Called once, when a leader serves and this node answers. */
     void (*on_ready)(void *ctx, uint64_t leader);

@@ -30,6 +30,11 @@ struct service_log {
 
 enum { CLIENT_ADDRESS_MAX = 80 };
 
+struct service_asset {
+    struct slice body; /* static */
+    const char *content_type;
+};
+
 struct service_options {
     const struct memory *memory;
     struct gateway gateway;
@@ -40,8 +45,11 @@ struct service_options {
     uint32_t idle_ms;      /* between two requests (300,000) */
     size_t event_bytes;    /* recent, for watchers (8 MiB) */
     size_t conn_bytes;     /* of all HTTP connections (512 MiB) */
-    /* Pages of other modules, for a GET without a route. Writes the page and its content type, or
-     * returns false. May be NULL. */
+    /* Constant pages of other modules, for a GET without a route: the dashboard. Anybody may load
+     * them. Returns false if it has none of that path. May be NULL. */
+    bool (*asset)(struct slice path, struct service_asset *out);
+    /* The same for pages with figures of this node, which need the right to read all. Writes the
+     * page and its content type. May be NULL. */
     bool (*page)(void *ctx, struct slice path, struct buffer *out, const char **content_type);
     void *page_ctx;
     enum tier resp_tier;                          /* of Redis keys (S10) */

@@ -358,6 +358,64 @@ static void pages_of_other_origins_may_only_look(void **state)
     expect_reply(c, 200, "locks.0=*");
 }
 
+/* The members of fake_gateway.c. */
+static void pages_of_members_may_use_the_api(void **state)
+{
+    struct http_client *c = world_client(&world, false);
+    client_send(c, "POST /api/v1/locks/n/acquire HTTP/1.1\r\nHost: t:4653\r\n"
+                   "Origin: http://127.0.0.1:4663\r\nContent-Length: 17\r\n\r\n"
+                   "{\"client_id\":\"a\"}");
+    struct reply r = client_reply(c);
+    assert_int_equal(r.status, 200);
+    assert_non_null(strstr(r.head, "\r\naccess-control-allow-origin: http://127.0.0.1:4663\r\n"));
+    assert_non_null(strstr(r.head, "\r\nvary: Origin\r\n"));
+    reply_free(&r);
+    client_send(c, "OPTIONS /api/v1/locks/n/acquire HTTP/1.1\r\nHost: t:4653\r\n"
+                   "Origin: http://127.0.0.1:4653\r\n\r\n");
+    r = client_reply(c);
+    assert_int_equal(r.status, 204);
+    assert_non_null(
+        strstr(r.head, "\r\naccess-control-allow-methods: GET, HEAD, POST, OPTIONS\r\n"));
+    assert_non_null(strstr(r.head, "\r\naccess-control-allow-headers: Authorization, "));
+    reply_free(&r);
+    static const char *const others[] = {"https://127.0.0.1:4663", "http://127.0.0.1:466",
+                                         "http://127.0.0.1:46631", "http://", "127.0.0.1:4663"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        char text[256];
+        (void)snprintf(text, sizeof(text),
+                       "GET /api/v1/locks HTTP/1.1\r\nHost: t:4653\r\nOrigin: %s\r\n\r\n",
+                       others[i]);
+        client_send(c, text);
+        r = client_reply(c);
+        assert_int_equal(r.status, 200);
+        assert_null(strstr(r.head, "access-control"));
+        reply_free(&r);
+    }
+}
+
+static bool give_asset(struct slice path, struct service_asset *out)
+{
+    *out = (struct service_asset){slice_of("body {}"), "text/css"};
+    return slice_equal(path, slice_of("/style.css"));
+}
+
+static void assets_have_a_strict_policy(void **state)
+{
+    struct service_options more = {.event_bytes = 64 << 10, .asset = give_asset};
+    world_close(&world);
+    world_open(&world, &counted.memory, &more);
+    struct http_client *c = world_client(&world, false);
+    struct reply r = client_request_to(c, "GET", "/style.css", NULL);
+    assert_int_equal(r.status, 200);
+    assert_string_equal(r.body, "body {}");
+    assert_non_null(strstr(r.head, "connect-src 'self' http://127.0.0.1:4653 "
+                                   "http://127.0.0.1:4663; img-src 'self'; "));
+    assert_non_null(strstr(r.head, "; frame-ancestors 'none'\r\n"));
+    reply_free(&r);
+    expect(c, "GET", "/other", NULL, 404, "error.code=\"not_found\"");
+    expect(c, "POST", "/style.css", NULL, 404, "error.code=\"not_found\"");
+}
+
 static bool give_page(void *ctx, struct slice path, struct buffer *out, const char **content_type)
 {
     if (!slice_equal(path, slice_of("/"))) {
@@ -471,6 +529,8 @@ int main(void)
         T(the_answer_to_a_wrong_method_lists_the_right_ones),
         T(the_message_names_the_field),
         T(pages_of_other_origins_may_only_look),
+        T(pages_of_members_may_use_the_api),
+        T(assets_have_a_strict_policy),
         T(pages_of_others_are_served_where_nothing_else_is),
         T(http2_is_recognised),
         T(a_request_must_arrive_in_time),

@@ -1,4 +1,5 @@
 /* One HTTP/2 stream, and the transport of HTTP API answers. */
+#include "service/http/cors.h"
 #include "service/http/http2_conn.h"
 
 #include <inttypes.h>
@@ -155,7 +156,7 @@ void stream_answered(struct stream *stream, struct pending_request *pending)
 }
 
 struct http2_response_headers {
-    struct http2_header at[12];
+    struct http2_header at[10 + CORS_HEADERS + CORS_PAGE_HEADERS];
     size_t count;
     char status[4];
     char length[24];
@@ -182,6 +183,14 @@ static void furnish(struct http2_response_headers *heads, struct service *s, int
     add(heads, "holdfast-leader", conn_leader(s));
 }
 
+static void add_all(struct http2_response_headers *heads, const struct http1_extra *extra,
+                    size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        add(heads, extra[i].name, extra[i].value);
+    }
+}
+
 static void transport_answer(struct api_request *x, const struct answer *answer)
 {
     struct stream *stream = stream_of(x);
@@ -197,6 +206,9 @@ static void transport_answer(struct api_request *x, const struct answer *answer)
     if (answer->allow != NULL) {
         add(&heads, "allow", slice_of(answer->allow));
     }
+    struct http1_extra cors[CORS_HEADERS];
+    add_all(&heads, cors, cors_headers(x, answer->allow, cors));
+    add_all(&heads, answer->extra, answer->extra_count);
     if (answer->status != 204) {
         (void)snprintf(heads.length, sizeof(heads.length), "%zu", answer->body.len);
         add(&heads, "content-length", slice_of(heads.length));
@@ -219,6 +231,8 @@ static void transport_stream(struct api_request *x)
     struct http2_response_headers heads;
     furnish(&heads, x->service, 200, "text/event-stream");
     add(&heads, "cache-control", slice_of("no-store"));
+    struct http1_extra extra[CORS_HEADERS];
+    add_all(&heads, extra, cors_headers(x, NULL, extra));
     stream_set_state(stream, STREAM_OPEN);
     conn_mark_ready(stream->conn);
     http2_respond(stream->conn->http2, &stream->http2, heads.at, heads.count, false);
@@ -231,9 +245,7 @@ static void transport_long_answer(struct api_request *x, const struct long_answe
     furnish(&heads, x->service, 200, answer->content_type);
     (void)snprintf(heads.length, sizeof(heads.length), "%" PRIu64, answer->bytes);
     add(&heads, "content-length", slice_of(heads.length));
-    for (size_t i = 0; i < answer->extra_count; i++) {
-        add(&heads, answer->extra[i].name, answer->extra[i].value);
-    }
+    add_all(&heads, answer->extra, answer->extra_count);
     stream->owed = x->method == HTTP_HEAD ? 0 : answer->bytes;
     stream_set_state(stream, STREAM_OPEN);
     conn_mark_ready(stream->conn);

@@ -4,6 +4,7 @@
  * If the connection closes before, the grant is released. */
 #include "service/http/http_conn.h"
 
+#include "service/http/cors.h"
 #include "service/http/http2_conn.h"
 
 static struct http_conn *conn_of(struct api_request *x)
@@ -177,8 +178,11 @@ static void transport_answer(struct api_request *x, const struct answer *answer)
 {
     struct http_conn *conn = conn_of(x);
     hf_assert(conn->state == CONN_BUSY);
-    struct http1_extra extra[2];
-    size_t extra_count = 0;
+    struct http1_extra extra[2 + CORS_HEADERS + CORS_PAGE_HEADERS];
+    size_t extra_count = cors_headers(x, answer->allow, extra);
+    for (size_t i = 0; i < answer->extra_count; i++) {
+        extra[extra_count++] = answer->extra[i];
+    }
     if (answer->status == 401) {
         extra[extra_count++] = (struct http1_extra){"WWW-Authenticate", slice_of(CONN_CHALLENGE)};
     }
@@ -206,10 +210,15 @@ static void transport_stream(struct api_request *x)
 {
     struct http_conn *conn = conn_of(x);
     hf_assert(conn->state == CONN_BUSY);
+    struct http1_extra extra[CORS_HEADERS];
     furnish(conn, 200, "text/event-stream");
     conn->response.close = conn->response.close || conn->response.http10;
+    conn->response.extra_count = cors_headers(x, NULL, extra);
+    conn->response.extra = extra;
     bool is_written = http1_response_stream(&conn->out, &conn->response);
     hf_assert(is_written);
+    conn->response.extra = NULL;
+    conn->response.extra_count = 0;
     conn_set_state(conn, CONN_STREAM);
     conn_mark_ready(conn);
 }

@@ -1,6 +1,7 @@
 /* See api_request.h. */
 #include "service/request/api_request.h"
 
+#include "service/http/cors.h"
 #include "service/http/host.h"
 #include "service/http/reply.h"
 #include "service/http/router.h"
@@ -36,6 +37,7 @@ void api_request_init(struct api_request *x, struct service *s,
     x->search = NULL;
     x->parameters = NULL;
     x->denial = NULL;
+    x->page_origin = NULL;
     x->policy = NULL;
     auth_wait_open(&x->wait);
     buffer_init(&x->kept, s->memory, KEPT_MAX);
@@ -48,6 +50,7 @@ void api_request_close(struct api_request *x)
     hf_assert(x->pending == NULL && x->change == NULL && x->download == NULL && x->search == NULL);
     hf_assert(list_is_empty(&x->watcher.link) && !auth_is_waiting(&x->wait));
     policy_work_free(x);
+    cors_close(x);
     if (x->denial != NULL) {
         memory_free(x->service->memory, x->denial, AUTH_TEXT);
         x->denial = NULL;
@@ -368,10 +371,11 @@ void api_request_deny(struct api_request *x, const char *why)
 }
 
 /* Refuses writes that a web page of another origin sends through a user's browser (CSRF).
- * Holdfast's own pages have this host's origin. */
+ * Holdfast's own pages have the origin of this host or of a member. */
 static bool is_cross_origin(const struct api_request *x)
 {
-    if (x->origin.len == 0 || x->method == HTTP_GET || x->method == HTTP_HEAD) {
+    if (x->origin.len == 0 || x->page_origin != NULL || x->method == HTTP_GET ||
+        x->method == HTTP_HEAD) {
         return false;
     }
     for (size_t i = 0; i + 3 <= x->origin.len; i++) {
@@ -381,6 +385,31 @@ static bool is_cross_origin(const struct api_request *x)
         }
     }
     return true;
+}
+
+static void answer_asset(struct api_request *x, const struct service_asset *asset)
+{
+    char policy[CORS_POLICY_MAX];
+    struct http1_extra extra[CORS_PAGE_HEADERS];
+    struct answer answer = {.status = 200,
+                            .content_type = asset->content_type,
+                            .body = asset->body,
+                            .is_constant = true,
+                            .extra = extra};
+    if (!conn_budget_admits_read(&x->service->budget)) {
+        api_request_fail(x, HF_BUSY, NULL);
+        return;
+    }
+    answer.extra_count = cors_page_headers(x->service, policy, extra);
+    x->service->requests++;
+    x->transport->answer(x, &answer);
+}
+
+static bool find_asset(const struct api_request *x, struct service_asset *out)
+{
+    const struct service_options *o = &x->service->options;
+    bool is_get = x->method == HTTP_GET || x->method == HTTP_HEAD;
+    return is_get && o->asset != NULL && o->asset(x->path, out);
 }
 
 static void answer_without_route(struct api_request *x, const char *allow)
@@ -522,11 +551,17 @@ void api_request_begin(struct api_request *x)
         api_request_fail(x, HF_MISDIRECTED, NULL);
         return;
     }
+    cors_note_origin(x);
     if (is_cross_origin(x)) {
         api_request_fail(x, HF_CROSS_ORIGIN, NULL);
         return;
     }
     x->route = router_find(x->method, x->path, &variable, allow);
+    struct service_asset asset;
+    if (x->route == NULL && allow[0] == '\0' && find_asset(x, &asset)) {
+        answer_asset(x, &asset);
+        return;
+    }
     /* The pages are those of operators. */
     if (!auth_admit(x, x->route != NULL   ? x->route->need
                        : allow[0] != '\0' ? NEED_NOTHING

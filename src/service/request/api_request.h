@@ -25,8 +25,10 @@ struct answer {
     int status;
     const char *content_type;
     struct slice body;
-    bool is_constant;  /* static body: no copy needed */
-    const char *allow; /* the header Allow; NULL: none */
+    bool is_constant;                /* static body: no copy needed */
+    const char *allow;               /* the header Allow; NULL: none */
+    const struct http1_extra *extra; /* names in lower case; at most CORS_PAGE_HEADERS */
+    size_t extra_count;
     uint32_t retry_after_s;
     enum hf_error error;             /* HF_OK: success */
     const char *message;             /* for the error */
@@ -86,6 +88,7 @@ struct api_request {
     char *denial; /* AUTH_TEXT bytes: the local policy denies the command; NULL: it does not */
     struct quota_refusal refusal; /* of the answer HF_QUOTA */
     bool is_operator;             /* sees tokens and ids of others (S4.4), forces locks open */
+    char *page_origin;            /* the request is from a page of a member (cors.h); NULL: no */
 
     /* Valid until api_request_begin returns. */
     enum http_method method;
