@@ -1,5 +1,5 @@
-/* The front page: node, state of the cluster, links. No scripts, images or external resources, so
- * it works in every browser and in curl. */
+/* The plain page: node, state of the cluster, links. No scripts, images or external resources, so
+ * it works in every browser and in curl. The dashboard refers browsers without scripts to it. */
 #include "server/pages.h"
 
 #include <inttypes.h>
@@ -44,7 +44,7 @@ static void put_member(struct buffer *out, const struct gateway_member *m, uint6
     buffer_append_text(out, "</td></tr>\n");
 }
 
-static void put_front(const struct node_view *v, const struct gateway_member *members,
+static void put_plain(const struct node_view *v, const struct gateway_member *members,
                       uint32_t count, struct buffer *out)
 {
     buffer_printf(out,
@@ -87,17 +87,17 @@ static void put_front(const struct node_view *v, const struct gateway_member *me
 bool pages_write(struct node *node, struct slice path, struct buffer *out,
                  const char **content_type)
 {
-    bool is_front = slice_equal(path, slice_of("/"));
+    bool is_plain = slice_equal(path, slice_of("/plain"));
     struct node_view view;
     struct gateway_member members[LIMIT_NODES];
-    if (!is_front && !slice_equal(path, slice_of("/metrics"))) {
+    if (!is_plain && !slice_equal(path, slice_of("/metrics"))) {
         return false;
     }
     node_view(node, &view);
     uint32_t count = node_members(node, members, LIMIT_NODES);
-    if (is_front) {
+    if (is_plain) {
         *content_type = "text/html; charset=utf-8";
-        put_front(&view, members, count, out);
+        put_plain(&view, members, count, out);
     } else {
         *content_type = METRICS_CONTENT_TYPE;
         struct node_tenant tenants[NODE_TENANTS];

@@ -13,6 +13,7 @@
 
 #include "node/node.h"
 #include "server/config.h"
+#include "server/dashboard.h"
 #include "server/data_folder.h"
 #include "server/log.h"
 #include "server/pages.h"
@@ -276,6 +277,7 @@ static void fill_options(struct serve *s, struct node_options *o)
         .has_redis = c->has_redis,
         .redis = c->redis_settings,
         .ctx = s,
+        .asset = dashboard_asset,
         .page = page,
         .on_ready = on_ready,
         .on_failed = on_failed,

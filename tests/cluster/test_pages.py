@@ -52,10 +52,10 @@ def test_metrics_are_in_the_format_of_prometheus_and_true(make_cluster):
         f'holdfast_member_healthy{{member="{follower.id}"}}'] == 0, "the dead one is silent")
 
 
-def test_the_front_page_says_how_it_is(make_cluster):
+def test_the_plain_page_says_how_it_is(make_cluster):
     cluster = make_cluster(3, name="a<b>&c")
     node = cluster.followers()[0]
-    page = node.request("GET", "/")
+    page = node.request("GET", "/plain")
     assert page.status == 200 and page.headers["Content-Type"].startswith("text/html")
     assert f"node {cluster.leader().id} is the leader" in page.text
     assert "a&lt;b>&amp;c" in page.text and "a<b>" not in page.text
@@ -64,4 +64,4 @@ def test_the_front_page_says_how_it_is(make_cluster):
     for other in cluster:
         if other is not node:
             other.kill()
-    wait_until(lambda: "no leader with a majority" in node.request("GET", "/").text, "it says so")
+    wait_until(lambda: "no leader with a majority" in node.request("GET", "/plain").text, "it says so")
