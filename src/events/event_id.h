@@ -20,7 +20,9 @@ static inline bool event_id_after(struct event_id a, struct event_id b)
  *
  *   event of the tier CORRECTNESS   its id, 0
  *   audit record                    its entry, EVENT_AUDIT, its number among those of the entry from 1
- *   event of the tier EFFICIENCY    that of the record before it, EVENT_LOSSY + a number
+ *   event of the tier EFFICIENCY    the index and ordinal of the record before it, or (if entries were
+ *                                   applied since) the newest entry, EVENT_AUDIT; EVENT_LOSSY + a
+ *                                   number from 1
  *
  * The first two are the same on every node. */
 struct event_position {
@@ -31,6 +33,12 @@ struct event_position {
 
 #define EVENT_AUDIT UINT32_MAX
 #define EVENT_LOSSY (UINT32_C(1) << 31)
+
+/* After every record of the entries up to `index`, except for later ones of the tier EFFICIENCY. */
+static inline struct event_position event_position_end_of(uint64_t index)
+{
+    return (struct event_position){index, EVENT_AUDIT, EVENT_LOSSY};
+}
 
 static inline bool event_position_after(struct event_position a, struct event_position b)
 {

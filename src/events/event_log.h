@@ -9,7 +9,7 @@
  * tier EFFICIENCY. The latter are lossy: only the node that led has them, some may be missing, and
  * they carry the id of the newest event of the tier CORRECTNESS.
  *
- * Files: DATA/events/FROM.events, each a header, frames, and after it is full a footer (segment.h).
+ * Files: DATA/events/NUMBER.events, each a header, frames, and after it is full a footer (segment.h).
  * A frame holds the records of some milliseconds, its length and checksum, and the log entries that it
  * covers: (from, to]. No fsync. Frames whose ranges do not join show a gap, whatever caused it (buffer
  * full, disk full, snapshot installed, tail lost in a power cut), so a gap cannot pass unnoticed and
@@ -55,11 +55,12 @@ void event_log_close(struct event_log *log);
 
 /* ---- loop: no allocation, no disk; at most 100 short system calls a second ---- */
 
-/* In the order in which they were applied. `version`: of the state. An event of the tier EFFICIENCY
- * gets its id here. Known events are ignored. */
+/* In the order in which they were applied; audit records of an entry after its events. `version`: of the
+ * state. An event of the tier EFFICIENCY gets its id here. Known events are ignored. */
 void event_log_append(struct event_log *log, const struct event *event, uint32_t version);
 void event_log_append_audit(struct event_log *log, const struct audit_view *record);
-/* Every record of the entries up to `index` was appended. Once per iteration of the loop. */
+/* Every record of the entries up to `index` was appended. Once per iteration of the loop, also after
+ * events of the tier EFFICIENCY without an entry. What is appended is written only after it. */
 void event_log_applied(struct event_log *log, uint64_t index, uint64_t wall_ms);
 /* The state up to `index` was loaded without its events: at the start, or a snapshot installed. */
 void event_log_skipped(struct event_log *log, uint64_t index, uint64_t wall_ms);
