@@ -35,7 +35,7 @@ _holdfast() {
         [[ $cur == -* ]] || _holdfast_names
         ;;
     serve)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--id --data --client --peer --resp --resp-tier --resp-del --advertise-client --cluster --cluster-name --bootstrap --join --auth --server-names --tls-cert --tls-key --tls-ca --tls-min --peer-secret-file --peer-secret-required --insecure --election-timeout --heartbeat --request-timeout --slow-request --ttl-min --snapshot-log-size --segment-size --connections-max-bytes --state-max --disk-io --max-clients --max-clients-per-address --sandbox --log-format --log-level --log-file --efficiency-backend --efficiency-fallback --redis --redis-user --redis-db --redis-prefix --redis-timeout --config --check --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--id --data --client --peer --resp --resp-tier --resp-del --advertise-client --cluster --cluster-name --bootstrap --join --auth --server-names --tls-cert --tls-key --tls-ca --tls-min --peer-secret-file --peer-secret-required --insecure --election-timeout --heartbeat --request-timeout --slow-request --ttl-min --snapshot-log-size --segment-size --connections-max-bytes --state-max --events-max-bytes --events-max-age --disk-io --max-clients --max-clients-per-address --sandbox --log-format --log-level --log-file --efficiency-backend --efficiency-fallback --redis --redis-user --redis-db --redis-prefix --redis-timeout --config --check --help" -- "$cur"))
         ;;
     dev)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nodes --dir --base-port --restart-after --no-restart --secure --help" -- "$cur"))

@@ -75,6 +75,7 @@ uint64_t audit_add(struct core *c, const struct audit_entry *entry)
     a->wall_ms = core_wall_ms(c, c->now_ms);
     a->action = (uint8_t)entry->action;
     audit_append(c, t, obj);
+    c->audits++;
     core_step(c, 1);
     return t->audit_number;
 }

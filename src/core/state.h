@@ -80,6 +80,7 @@ struct core {
     uint64_t charged_bytes;    /* core_live at the last tenant_charge */
     uint32_t charged;          /* the tenant that owns the difference */
 
+    uint64_t audits; /* records made since core_new; not replicated */
     /* Not replicated: scratch of the current entry or command. */
     uint32_t ordinal;
     uint32_t steps;

@@ -289,6 +289,31 @@ bool view_session(const struct core *c, struct id id, struct session_view *out)
     return true;
 }
 
+static struct audit_view audit_view_of(const struct audit_record *a)
+{
+    return (struct audit_view){
+        .number = a->number,
+        .index = a->index,
+        .wall_ms = a->wall_ms,
+        .tenant = a->tenant,
+        .kind = a->action,
+        .is_of_cluster = a->action == AUDIT_RECOVER ||
+                         (a->action >= AUDIT_POLICY && a->action <= AUDIT_RESCUE) ||
+                         (a->action >= AUDIT_PEER_REFUSED && a->action <= AUDIT_SETTING),
+        .action = slice_of(audit_action_name((enum audit_action)a->action)),
+        .resource = audit_text(a, AUDIT_RESOURCE),
+        .actor = audit_text(a, AUDIT_ACTOR),
+        .reason = audit_text(a, AUDIT_REASON),
+        .trace = audit_text(a, AUDIT_TRACE),
+        .count = a->count,
+        .is_fence_reset = a->action == AUDIT_FENCE_RESET,
+        .slot = a->slot,
+        .mark_before = a->mark_before,
+        .mark_after = a->mark_after,
+        .is_note = a->is_note,
+    };
+}
+
 uint64_t view_audit(const struct core *c, uint32_t tenant, uint64_t from, uint32_t max,
                     view_audit_fn on_record, void *ctx)
 {
@@ -305,31 +330,41 @@ uint64_t view_audit(const struct core *c, uint32_t tenant, uint64_t from, uint32
         if (max-- == 0) {
             break;
         }
-        struct audit_view view = {
-            .number = a->number,
-            .index = a->index,
-            .wall_ms = a->wall_ms,
-            .tenant = a->tenant,
-            .kind = a->action,
-            .is_of_cluster = a->action == AUDIT_RECOVER ||
-                             (a->action >= AUDIT_POLICY && a->action <= AUDIT_RESCUE) ||
-                             (a->action >= AUDIT_PEER_REFUSED && a->action <= AUDIT_SETTING),
-            .action = slice_of(audit_action_name((enum audit_action)a->action)),
-            .resource = audit_text(a, AUDIT_RESOURCE),
-            .actor = audit_text(a, AUDIT_ACTOR),
-            .reason = audit_text(a, AUDIT_REASON),
-            .trace = audit_text(a, AUDIT_TRACE),
-            .count = a->count,
-            .is_fence_reset = a->action == AUDIT_FENCE_RESET,
-            .slot = a->slot,
-            .mark_before = a->mark_before,
-            .mark_after = a->mark_after,
-            .is_note = a->is_note,
-        };
+        struct audit_view view = audit_view_of(a);
         on_record(ctx, &view);
         next = a->number + 1;
     }
     return next;
+}
+
+/* The record of the present entry, or NULL. */
+static const struct audit_record *audit_of_entry(const struct core *c, const struct tenant *t,
+                                                 uint64_t number)
+{
+    ref obj = t->audit_at == NULL || number == 0 ? 0 : t->audit_at[number % LIMIT_AUDIT];
+    const struct audit_record *a = obj == 0 ? NULL : audit_record_at(c, obj);
+    return a != NULL && a->number == number && a->index == c->index ? a : NULL;
+}
+
+void view_audit_of_entry(const struct core *c, view_audit_fn on_record, void *ctx)
+{
+    hf_assert(on_record != NULL);
+    TENANT_EACH(c, t)
+    {
+        uint64_t number = t->audit_number;
+        while (audit_of_entry(c, t, number) != NULL) {
+            number--;
+        }
+        while (++number <= t->audit_number) {
+            struct audit_view view = audit_view_of(audit_of_entry(c, t, number));
+            on_record(ctx, &view);
+        }
+    }
+}
+
+uint64_t core_audits(const struct core *c)
+{
+    return c->audits;
 }
 
 bool view_has_lease(const struct core *c, struct id lease, bool *is_grant)

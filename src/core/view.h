@@ -182,6 +182,10 @@ bool view_knows_lease(const struct core *core, uint32_t tenant, struct id lease)
 typedef void (*view_audit_fn)(void *ctx, const struct audit_view *record);
 uint64_t view_audit(const struct core *core, uint32_t tenant, uint64_t from, uint32_t max,
                     view_audit_fn on_record, void *ctx);
+/* Records that the newest entry made, by tenant, then number. For each tenant the newest LIMIT_AUDIT. */
+void view_audit_of_entry(const struct core *core, view_audit_fn on_record, void *ctx);
+/* Rises with each record that is made; not replicated. */
+uint64_t core_audits(const struct core *core);
 
 /* Long-held rules of the tenant, by prefix (S16.2). Of a core next to a replicated one: those of its
  * source. */

@@ -236,6 +236,7 @@ static void close_all(struct node *n)
     }
     admin_socket_close(n->admin);
     node_close_redis(n);
+    node_stop_events(n);
     if (n->fetch != NULL) {
         snapshot_fetch_stop(n->fetch);
     }
@@ -305,6 +306,7 @@ void node_free(struct node *n)
         quota_book_free(n->admission.quotas);
         memory_tier_free(n->tier);
         service_free(n->service);
+        node_close_events(n);
         admin_socket_free(n->admin);
         client_listener_free(n->http);
         client_listener_free(n->resp);

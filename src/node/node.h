@@ -20,6 +20,7 @@
 #include "base/buffer.h"
 #include "base/journal.h"
 #include "base/limits.h"
+#include "events/event_log.h"
 #include "net/address.h"
 #include "node/peers/peer_protocol.h"
 #include "redis/tier.h"
@@ -61,10 +62,12 @@ struct node_options {
     uint32_t request_ms; /* a request that reaches no leader fails after this */
     uint32_t slow_ms;    /* a command that takes longer is logged; 0: none */
     uint32_t ttl_min_ms;
-    uint64_t snapshot_bytes;          /* bytes of log that trigger a snapshot */
-    uint64_t connection_bytes;        /* memory of all HTTP connections, see service/service.h */
-    uint64_t state_max;               /* bytes of state (S12.14); 0: no limit */
-    uint32_t segment_bytes;           /* 0: the default of storage */
+    uint64_t snapshot_bytes;   /* bytes of log that trigger a snapshot */
+    uint64_t connection_bytes; /* memory of all HTTP connections, see service/service.h */
+    uint64_t state_max;        /* bytes of state (S12.14); 0: no limit */
+    uint32_t segment_bytes;    /* 0: the default of storage */
+    uint64_t events_max_bytes; /* of the event log on the disk; 0: none is kept */
+    uint64_t events_max_age_ms;
     bool log_by_thread;               /* no direct writes, see node/log/logger.h */
     uint32_t max_clients;             /* of all listeners together */
     uint32_t max_clients_per_address; /* 0: no such limit */
@@ -146,6 +149,8 @@ struct node_view {
     uint64_t certificate_until_s, ca_until_s; /* wall clock */
     bool has_redis, redis_healthy;
     struct redis_tier_view redis;
+    bool has_events;
+    struct event_log_stats events; /* with has_events */
 };
 void node_view(struct node *n, struct node_view *out);
 /* See service/gateway.h. */

@@ -51,6 +51,7 @@ void node_on_fetched(void *ctx, struct core *core, uint64_t bytes)
 {
     struct node *n = ctx;
     follow_size(n, bytes);
+    node_events_replaced(n, core);
     replica_snapshot_installed(n->replica, core, node_now(n));
     n->drop_before = replica_log_start(n->replica);
     service_state_replaced(n->service);

@@ -78,6 +78,7 @@ static void on_entry(void *ctx, const struct replica_applying *entry)
 {
     struct node *n = ctx;
     node_slow_entry(n, entry);
+    node_events_entry(n, entry);
     if (entry != NULL) {
         counts_begin_entry(n->counts, entry, node_boot_us());
     } else {
@@ -89,6 +90,7 @@ static void on_event(void *ctx, const struct event *event)
 {
     struct node *n = ctx;
     counts_event(n->counts, event);
+    node_events_add(n, event);
     node_note_event(n, event);
     if (event->type == EVENT_UPGRADED && n->replica != NULL) {
         journal_note(n->options.journal, INFO, RAFT, "state_upgraded",

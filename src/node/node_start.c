@@ -256,6 +256,7 @@ bool node_start_replica(struct node *n, char problem[NODE_PROBLEM])
         return false;
     }
     options.seed = seed;
+    node_open_events(n, start.core);
     n->replica = replica_new(&options, &start, node_now(n), &reason);
     log_stream_close(&stream);
     if (n->replica == NULL && stream.problem.status != STORAGE_OK) {

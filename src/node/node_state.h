@@ -11,6 +11,7 @@
 #include "node/lines/lock_lines.h"
 #include "node/log/logger.h"
 #include "node/node.h"
+#include "node/node_events.h"
 #include "node/peers/known_stores.h"
 #include "node/peers/peers.h"
 #include "node/snapshot/snapshot_child.h"
@@ -187,6 +188,7 @@ struct node {
     enum service_wants interest_level;
 
     struct node_counts *counts; /* node_counts.c */
+    struct node_events events;
 
     /* node_limit.c */
     struct admission admission;

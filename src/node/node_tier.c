@@ -63,6 +63,7 @@ static void on_event(void *ctx, const struct event *event)
     uint8_t bytes[EVENT_BYTES_MAX];
     size_t len = 0;
     counts_tier_event(n->counts, event);
+    node_events_add(n, event);
     node_note_event(n, event);
     service_on_event(n->service, event);
     for (uint32_t i = 0; i < n->interest_count; i++) {

@@ -107,11 +107,13 @@ void node_on_sleep(void *ctx)
         if (catch_up(n)) {
             due = 0;
         }
+        node_events_applied(n);
         replica_set_unwatched(n->replica, !is_watched(n)); /* saves a timer call per batch */
         due = earlier(due, replica_next_us(n->replica));
         due = earlier(due, from_ms(forward_next_ms(n->forward)));
         due = earlier(due, from_ms(service_next_ms(n->service)));
         due = earlier(due, node_tier_next_us(n));
+        due = earlier(due, node_events_next_us(n));
         due = earlier(due, node_promote_next_us(n));
         due = n->admin == NULL ? due : earlier(due, admin_socket_next_ms(n->admin));
     }
@@ -201,6 +203,7 @@ void node_on_turn(void *ctx)
     node_step_promote(n, now);
     forward_run(n->forward); /* complete earlier calls before the service answers ... */
     node_step_snapshots(n, now);
+    node_run_scans(n);
     service_run(n->service);
     if (n->admin != NULL) {
         admin_socket_run(n->admin);

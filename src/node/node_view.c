@@ -85,6 +85,14 @@ void node_pulse(struct node *n, struct node_pulse *out)
     }
 }
 
+static void view_events(struct node *n, struct node_view *out)
+{
+    out->has_events = node_event_log(n) != NULL;
+    if (out->has_events) {
+        event_log_stats(node_event_log(n), &out->events);
+    }
+}
+
 void node_view(struct node *n, struct node_view *out)
 {
     struct service_stats stats;
@@ -97,6 +105,7 @@ void node_view(struct node *n, struct node_view *out)
                               .outstanding = forward_outstanding(n->forward)};
     view_replica(n, out);
     view_disk(n, out);
+    view_events(n, out);
     out->state_bytes = node_state_bytes(n);
     out->state_max = n->admission.max;
     out->state_refused = n->admission.refused;

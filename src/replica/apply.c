@@ -121,7 +121,8 @@ static void begin_entry(const struct replica *r, uint64_t index, const struct re
                         const struct flight *mine, struct replica_time now)
 {
     struct replica_applying about = {
-        .is_own = mine != NULL || (index == r->lead_index && entry->term == r->lead_term)};
+        .is_own = mine != NULL || (index == r->lead_index && entry->term == r->lead_term),
+        .core = r->core};
     if (mine != NULL) {
         about.commands = mine->commands.count;
         about.proposed_us = mine->proposed_us;

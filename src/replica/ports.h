@@ -35,6 +35,7 @@ struct replica_applying {
     uint64_t bytes;
     uint64_t proposed_us; /* boot time */
     uint64_t committed_us;
+    const struct core *core; /* that applies it; until the call with NULL */
 };
 
 struct replica_ports {

@@ -88,6 +88,8 @@ static const struct setting settings[] = {
     {"segment-size", SIZE(segment_bytes), "16MiB", "SIZE", "size of one log file", false},
     {"connections-max-bytes", SIZE(connection_bytes), "0", "SIZE", "memory limit of all client connections together; above it, the connections that use the most are closed; 0: an eighth of the memory of the machine or container", false},
     {"state-max", SIZE(state_bytes), "0", "SIZE", "memory limit of the live state of both tiers; above it, requests that add state are refused; the smallest value of all members applies; 0: a quarter of the memory of the machine or container", false},
+    {"events-max-bytes", SIZE(events_max_bytes), "1GiB", "SIZE", "size limit of the event log in the data folder, which history, audit search and resumed watches read; the oldest events are removed; 0: no event log", false},
+    {"events-max-age", DURATION(events_max_age_ms), "720h", "DURATION", "age after which events are removed from the event log (default: 30 days)", false},
     {"disk-io", WORD(disk_io), "auto", "auto|thread", "auto: write the log with asynchronous direct I/O where the file system is known to support it well, else in a thread; thread: always in a thread", false},
     {"max-clients", NUMBER(max_clients), "10000", "N", "limit of client connections on all ports, of which up to 8 are reserved for clients on this machine; lower if the limit of open files is too small", false},
     {"max-clients-per-address", NUMBER(max_clients_per_address), "0", "N", "limit of client connections from one IP address; 0: no limit", false},

@@ -66,6 +66,8 @@ struct config {
     uint64_t snapshot_bytes;
     uint64_t connection_bytes; /* 0: a share of the usable memory, see serve.c */
     uint64_t state_bytes;      /* 0: the same */
+    uint64_t events_max_bytes; /* 0: no event log */
+    uint64_t events_max_age_ms;
     uint64_t segment_bytes;
     uint64_t disk_io; /* an enum config_disk_io */
     uint64_t max_clients;

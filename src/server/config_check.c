@@ -243,6 +243,14 @@ static bool check_numbers(const struct config *config, struct buffer *problems)
                            "0, or 1 MiB to 1 TiB", problems) &&
                fine;
     }
+    if (config->events_max_bytes != 0) {
+        fine = check_range(config, "events-max-bytes", config->events_max_bytes, 1u << 20,
+                           UINT64_C(1) << 40, "0, or 1 MiB to 1 TiB", problems) &&
+               fine;
+    }
+    fine = check_range(config, "events-max-age", config->events_max_age_ms, 60000,
+                       UINT64_C(315360000000), "1 m to 87600 h", problems) &&
+           fine;
     if (config->segment_bytes % 4096 != 0) {
         fine = complain(config, problems, "segment-size", "must be a multiple of 4096");
     }

@@ -88,6 +88,20 @@ static const struct metric metrics[] = {
     {"epoch", GAUGE, PLAIN, U64(epoch), "Counter C at the start of the newest leadership."},
 };
 
+/* Only with an event log. */
+static const struct metric event_metrics[] = {
+    {"event_log_bytes", GAUGE, PLAIN, U64(events.bytes), "Size of the event log on the disk of this node in bytes."},
+    {"event_log_max_bytes", GAUGE, PLAIN, U64(events.max_bytes), "Limit of the size of the event log in bytes (events-max-bytes)."},
+    {"event_log_records_total", COUNTER, PLAIN, U64(events.appended), "Events and audit records written to the event log since start."},
+    {"event_log_dropped_total", COUNTER, PLAIN, U64(events.dropped), "Events and audit records lost since start because the disk was full or too slow for the event log."},
+    {"event_log_segments", GAUGE, PLAIN, U64(events.segments), "Files of the event log."},
+    {"event_log_gaps", GAUGE, PLAIN, U64(events.gaps), "Ranges of log entries whose events are missing in the event log."},
+    {"event_log_oldest_timestamp_seconds", GAUGE, MS, U64(events.oldest_ms), "Unix time of the oldest record in the event log, 0 if it is empty."},
+    {"event_log_complete_since_timestamp_seconds", GAUGE, MS, U64(events.complete_since_ms), "Unix time since which no event is missing in the event log, 0 if none is missing at all."},
+    {"event_log_index", GAUGE, PLAIN, U64(events.last_index), "Index of the newest log entry whose events are in the event log."},
+    {"event_log_disk_full", GAUGE, FLAG, BOOL(events.disk_full), "1 if the last write to the event log failed, else 0."},
+};
+
 /* Only with auth = on. */
 #define DENIED(reason) {"denied_commands_total{reason=\"" #reason "\"}", COUNTER, PLAIN, U64(denied_##reason), "Commands of clients that this node as leader denied since start, by the right that was missing."}
 static const struct metric auth_metrics[] = {
@@ -232,6 +246,9 @@ static void put_table(struct buffer *out, const struct metric *table, size_t cou
 void metrics_write(const struct node_view *view, const struct metric_rows *rows, struct buffer *out)
 {
     put_table(out, metrics, sizeof(metrics) / sizeof(metrics[0]), view);
+    if (view->has_events) {
+        put_table(out, event_metrics, sizeof(event_metrics) / sizeof(event_metrics[0]), view);
+    }
     if (view->has_auth) {
         put_table(out, auth_metrics, sizeof(auth_metrics) / sizeof(auth_metrics[0]), view);
     }

@@ -271,6 +271,8 @@ static void fill_options(struct serve *s, struct node_options *o)
         .connection_bytes = connection_bytes(c),
         .state_max = state_bytes(c),
         .segment_bytes = (uint32_t)c->segment_bytes,
+        .events_max_bytes = c->events_max_bytes,
+        .events_max_age_ms = c->events_max_age_ms,
         .log_by_thread = c->disk_io == DISK_IO_THREAD,
         .max_clients = (uint32_t)c->max_clients,
         .max_clients_per_address = (uint32_t)c->max_clients_per_address,

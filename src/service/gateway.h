@@ -60,6 +60,13 @@ struct gateway_status {
     const char *backend_breaker;  /* of "redis": "closed", "open" or "half_open" */
     const char *backend_fallback; /* "fail", "embedded" or "correctness" */
     char backend_problem[128];    /* the last; "" while healthy */
+    /* The event log of this node (events/event_log.h). */
+    bool has_events;
+    uint64_t events_bytes;
+    uint64_t events_max_bytes;
+    uint64_t events_gaps;
+    uint64_t events_dropped;           /* records, since start */
+    uint64_t events_complete_since_ms; /* wall clock; 0: from the begin of the cluster */
 };
 
 /* As this node sees it. */

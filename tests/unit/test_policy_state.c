@@ -587,6 +587,57 @@ static void the_audit_trail_names_the_principal(void **state)
     world_close(&w);
 }
 
+struct entry_trail {
+    uint32_t count;
+    uint32_t tenants[4];
+    uint64_t numbers[4];
+};
+
+static void add_to_trail(void *ctx, const struct audit_view *record)
+{
+    struct entry_trail *trail = ctx;
+    assert_true(trail->count < 4);
+    trail->tenants[trail->count] = record->tenant;
+    trail->numbers[trail->count++] = record->number;
+}
+
+static void the_records_of_an_entry_are_those_of_all_tenants(void **state)
+{
+    (void)state;
+    struct world w;
+    struct entry_trail trail = {0};
+    world_open(&w);
+    assert_int_equal(acquire(&w, ANN, 0, 10, "a"), OUTCOME_GRANTED);
+    begin(&w, 10);
+    view_audit_of_entry(w.core, add_to_trail, &trail);
+    assert_int_equal(trail.count, 0);
+    uint64_t before = core_audits(w.core);
+    struct command c = of(OPS, COMMAND_REVOKE);
+    c.revoke.name = slice_of("a");
+    c.revoke.actor = slice_of("x");
+    c.revoke.reason = slice_of("y");
+    c.revoke.grace_ms = 1000;
+    assert_int_equal(apply(&w, &c), HF_OK);
+    assert_int_equal(apply(&w, &c), HF_OK);
+    add_principal(&w.changes, "default", "heir", "*", "", RIGHTS_ALL);
+    c = changes_command(&w.changes);
+    c.principal = ROOT;
+    assert_int_equal(apply(&w, &c), HF_OK);
+    changes_begin(&w.changes);
+    assert_int_equal(core_audits(w.core), before + 3);
+    view_audit_of_entry(w.core, add_to_trail, &trail);
+    assert_int_equal(trail.count, 3);
+    assert_int_equal(trail.tenants[0], 0);
+    assert_int_equal(trail.tenants[1], TENANT);
+    assert_int_equal(trail.tenants[2], TENANT);
+    assert_int_equal(trail.numbers[2], trail.numbers[1] + 1);
+    trail.count = 0;
+    begin(&w, 10);
+    view_audit_of_entry(w.core, add_to_trail, &trail);
+    assert_int_equal(trail.count, 0);
+    world_close(&w);
+}
+
 /* ---- versions, recovery, the other tier ---- */
 
 static void a_state_before_version_6_refuses_principals_and_policies(void **state)
@@ -713,6 +764,7 @@ int main(void)
         cmocka_unit_test(a_rescue_may_end_the_sessions_of_the_earlier_administrators),
         cmocka_unit_test(a_tenant_in_use_is_not_removed),
         cmocka_unit_test(the_audit_trail_names_the_principal),
+        cmocka_unit_test(the_records_of_an_entry_are_those_of_all_tenants),
         cmocka_unit_test(a_state_before_version_6_refuses_principals_and_policies),
         cmocka_unit_test(a_recovery_keeps_the_policy),
         cmocka_unit_test(the_tier_without_a_log_follows_the_policy_of_the_other),

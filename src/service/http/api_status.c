@@ -65,6 +65,21 @@ static void put_certificate(struct api_request *x, const struct gateway_status *
     json_write_close(w);
 }
 
+static void put_events(const struct gateway_status *status, struct json_writer *w)
+{
+    json_put_open(w, "event_log", '{');
+    json_put_u64(w, "bytes", status->events_bytes);
+    json_put_u64(w, "max_bytes", status->events_max_bytes);
+    json_put_u64(w, "gaps", status->events_gaps);
+    json_put_u64(w, "dropped", status->events_dropped);
+    if (status->events_complete_since_ms != 0) {
+        json_put_time(w, "complete_since", status->events_complete_since_ms);
+    } else {
+        json_put_null(w, "complete_since");
+    }
+    json_write_close(w);
+}
+
 static void render_cluster(struct api_request *x, const struct result *r, struct json_writer *w)
 {
     struct gateway_status status;
@@ -80,13 +95,16 @@ static void render_cluster(struct api_request *x, const struct result *r, struct
     json_put_bool(w, "serving", status.serving);
     json_put_bool(w, "members_changing", status.members_change);
     struct caller_id who = x->caller.id; /* the bytes are those of all tenants */
-    if (status.state_max != 0 &&
-        (who.principal == 0 ||
-         policy_allows_cluster(service_policy(x->service), who.principal, RIGHT_READ))) {
+    bool shows_bytes = who.principal == 0 ||
+                       policy_allows_cluster(service_policy(x->service), who.principal, RIGHT_READ);
+    if (status.state_max != 0 && shows_bytes) {
         json_put_open(w, "state", '{');
         json_put_u64(w, "bytes", status.state_bytes);
         json_put_u64(w, "max_bytes", status.state_max);
         json_write_close(w);
+    }
+    if (status.has_events && shows_bytes) {
+        put_events(&status, w);
     }
     if (status.certificate_until_s != 0) {
         put_certificate(x, &status, w);
