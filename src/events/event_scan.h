@@ -64,7 +64,7 @@ struct event_page {
      * missing at all. */
     uint64_t complete_since_ms;
     bool complete_from_begin;
-    uint64_t read_to; /* the newest entry in the log */
+    uint64_t read_to; /* the newest entry in the log; without `more` all up to it was examined */
     /* In the part of the log that this page examined, in the order of the scan. */
     struct event_gap gaps[EVENT_SCAN_GAPS];
     uint32_t gap_count;

@@ -393,7 +393,6 @@ static void fill_state(struct searching *s)
     event_log_stats(s->log, &stats);
     s->page->complete_since_ms = stats.complete_since_ms;
     s->page->complete_from_begin = stats.first_index == 0 && stats.gaps == 0;
-    s->page->read_to = stats.last_index;
 }
 
 /* One block: the records, then their texts. */
@@ -455,6 +454,9 @@ enum hf_error event_scan_page(struct event_log *log, const struct event_scan *sc
     *out =
         (struct event_page){.next = scan->is_continued ? scan->after : (struct event_position){0}};
     await_written(log, scan->written_to);
+    struct event_log_stats before;
+    event_log_stats(log, &before);
+    out->read_to = before.last_index; /* what is written meanwhile may be in the page or not */
     struct searching *s = new_searching(log, scan, out);
     bool is_read = examine(s, problem);
     if (is_read) {

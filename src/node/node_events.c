@@ -199,6 +199,7 @@ void node_events_status(struct node *n, struct gateway_status *out)
         out->events_gaps = stats.gaps;
         out->events_dropped = stats.dropped;
         out->events_complete_since_ms = stats.complete_since_ms;
+        out->events_complete_index = stats.complete_index;
     }
 }
 

@@ -67,6 +67,7 @@ struct gateway_status {
     uint64_t events_gaps;
     uint64_t events_dropped;           /* records, since start */
     uint64_t events_complete_since_ms; /* wall clock; 0: from the begin of the cluster */
+    uint64_t events_complete_index;    /* all entries after this one are in it */
 };
 
 /* As this node sees it. */

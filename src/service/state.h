@@ -68,6 +68,7 @@ struct service {
     uint64_t dropped_streams;
     uint64_t events_pumped; /* position offered to every stream */
     bool pump;              /* a stream is new, or takes output again */
+    uint32_t replays;       /* pages of the event log in flight; watch_replay.c */
 
     /* http_conn*.c */
     struct list conns;

@@ -5,6 +5,7 @@ import http.client
 import itertools
 import json
 import re
+import shutil
 import socket
 
 import pytest
@@ -124,16 +125,79 @@ def test_a_watch_from_before_the_kept_events_is_reset_with_a_full_listing(make_c
     node = cluster.nodes[1]
     for i in range(5):
         node.acquire(f"name-{i}", ttl_ms=600000)
+    node.take_snapshot()
     node.kill()
-    node.start().wait_ready()  # its ring of events begins anew
+    shutil.rmtree(node.folder / "events")  # the snapshot has no events
+    node.start().wait_ready()
     with Stream(node, last="1-0") as stream:
         events = stream.until(lambda event: event[1] == "listed")
         assert events[0][1] == "reset"
+        assert events[0][2]["missing_from"] == 1 and events[0][2]["missing_to"] >= 5
         assert {e[2]["name"] for e in events if e[1] == "lock"} == {f"name-{i}" for i in range(5)}
         node.acquire("later")
         stream.until(granted("later"))
     answer = node.request("GET", "/api/v1/watch?reset=false&last_event_id=1-0")
     assert answer.status == 410 and answer.code == "events_trimmed", answer
+    assert "events of the log entries 1 to " in answer.json["error"]["message"], answer
+
+
+def test_a_watch_resumes_after_a_restart_of_all_nodes(make_cluster):
+    cluster = make_cluster(3)
+    with Stream(cluster.leader()) as stream:
+        first = stream.next()[0]
+        token = cluster.leader().acquire("a").json["fencing_token"]
+        cluster.leader().release("a", token)
+        cluster.leader().acquire("b")
+        seen = stream.until(granted("b"))
+    cluster.kill_all()
+    cluster.restart_all()
+    cluster.leader().acquire_surely("after")
+    whole = []
+    for node in cluster:
+        with Stream(node, last=first) as stream:
+            assert stream.next()[1] == "ready"
+            whole.append(stream.until(granted("after")))
+    assert whole[0] == whole[1] == whole[2]
+    assert whole[0][:len(seen)] == seen
+    assert not any(event[1] == "reset" for event in whole[0])
+    # The numbers go on, each once.
+    ids = [tuple(map(int, event[0].split("-"))) for event in whole[0]]
+    assert ids == sorted(set(ids))
+    with Stream(cluster.leader(), last=seen[0][0]) as stream:
+        assert stream.next()[1] == "ready"
+        assert stream.until(granted("after")) == whole[0][1:]
+    with Stream(cluster.leader(), "/api/v1/watch?prefix=b", last=first) as stream:
+        assert [stream.next()[1], stream.next()[2]["name"]] == ["ready", "b"]
+
+
+@pytest.mark.sanitized
+def test_watches_resume_while_nodes_restart_under_load(make_cluster):
+    cluster = make_cluster(3)
+    nodes = list(cluster)
+    with Stream(nodes[0], "/api/v1/watch?prefix=load-") as stream:
+        last = stream.next()[0]
+    got = []
+    with Load(nodes, plugs_are_pulled=True) as load:
+        for turn in range(3):
+            load.wait_more(20)
+            node = nodes[turn]
+            node.kill()
+            node.start().wait_ready()
+            with Stream(node, "/api/v1/watch?prefix=load-", last=last) as stream:
+                assert stream.next()[1] == "ready"
+                for _ in range(10):
+                    event = stream.next()
+                    assert event[1] != "reset", event
+                    got.append(event)
+                    last = event[0]
+        load.wait_more(10)
+    others = []
+    for node in nodes:
+        with Stream(node, "/api/v1/watch?prefix=load-", last="1-0") as stream:
+            assert stream.next()[1] == "ready"
+            others.append([stream.next() for _ in range(len(got))])
+    assert others[0] == others[1] == others[2]
+    assert got == others[0], "each event once, in order"
 
 
 def dropped_streams(node):

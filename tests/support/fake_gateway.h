@@ -47,6 +47,7 @@ struct fake_gateway {
     struct gateway_scan_call *scan; /* NULL: none, or cancelled */
     struct event_scan scanned;      /* without the texts of its slices */
     uint64_t scans;
+    void (*note_event)(const struct event *event); /* may be NULL */
     /* What is to happen to commands. */
     bool is_held;        /* not delivered */
     bool is_late;        /* applied, but their results wait for fake_gateway_tell */

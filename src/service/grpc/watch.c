@@ -7,6 +7,7 @@
 #include "service/grpc/rpc.h"
 #include "service/http/reply.h"
 #include "service/request/watch_event.h"
+#include "service/request/watch_replay.h"
 
 enum { EVENT_ID_TEXT = 32 };
 
@@ -44,7 +45,9 @@ static void write_position(struct api_request *x, const char *type)
 
 static void write_reset(struct api_request *x)
 {
-    put_word(x, "reset", false, "");
+    char missing[REPLAY_TEXT];
+    replay_missing_text(&x->watcher, missing);
+    put_word(x, "reset", false, missing);
 }
 
 static void write_dropped(struct api_request *x, const char *why)

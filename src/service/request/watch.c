@@ -4,12 +4,15 @@
  * resume without a gap. A client that resumes later gets a `reset` and a full listing (S9.3). */
 #include "service/request/watch.h"
 
+#include <stdio.h>
+
 #include "service/http/api.h"
 #include "service/http/reply.h"
 #include "service/request/list_lock.h"
 #include "service/request/memory_page.h"
 #include "service/request/session.h"
 #include "service/request/watch_event.h"
+#include "service/request/watch_replay.h"
 
 enum {
     BACKLOG_SOFT = 64 << 10, /* unsent bytes above which nothing is added */
@@ -23,7 +26,7 @@ static struct api_request *api_request_of(struct list *link)
                                           offsetof(struct api_request, watcher.link));
 }
 
-static void send_scratch(struct api_request *x)
+void watch_send_scratch(struct api_request *x)
 {
     struct service *s = x->service;
     if (buffer_len(&s->scratch) > 0) {
@@ -39,6 +42,7 @@ static void leave_streams(struct api_request *x)
         pending_abandon(x->pending);
         x->pending = NULL;
     }
+    replay_stop(x);
     list_remove(&x->watcher.link);
     x->service->stream_count--;
     if (x->watcher.kind != WATCH_SESSION) {
@@ -61,7 +65,7 @@ void watch_drop(struct api_request *x, enum hf_error error, const char *why)
     struct service *s = x->service;
     buffer_truncate(&s->scratch, 0);
     x->watcher.format->dropped(x, why);
-    send_scratch(x);
+    watch_send_scratch(x);
     leave_streams(x);
     s->requests++;
     x->transport->end(x, error, why);
@@ -105,7 +109,7 @@ static void on_looked(void *owner, enum hf_error error, const struct result *res
     }
     buffer_truncate(&s->scratch, 0);
     write_found(x, s->looked);
-    send_scratch(x);
+    watch_send_scratch(x);
 }
 
 /* A follower queries the leader. No gap before the events: a node subscribes before it sends the
@@ -171,7 +175,7 @@ static void write_leader(struct api_request *x)
 }
 
 /* Events were overwritten before they were read, or skipped by a snapshot. */
-static void start_over(struct api_request *x)
+void watch_start_over(struct api_request *x)
 {
     begin_listing(x);
     if (x->watcher.kind == WATCH_ELECTION) {
@@ -196,12 +200,22 @@ static bool is_too_slow(struct api_request *x)
     return behind > ring->size / 2 && behind > slack;
 }
 
-static void add_event(struct api_request *x, const struct event *e)
+void watch_add_event(struct api_request *x, const struct event *e)
 {
     struct watcher *watcher = &x->watcher;
     watcher->seen = (struct event_id){e->index, e->ordinal};
     if (watch_is_for(x, e)) {
         watcher->format->event(x, e);
+    }
+}
+
+/* Events were overwritten before they were sent, or a snapshot replaced them. A listing begins anew. */
+static void replay_or_start_over(struct api_request *x)
+{
+    if (!x->watcher.is_listing && replay_possible(x)) {
+        replay_begin(x);
+    } else {
+        watch_start_over(x);
     }
 }
 
@@ -215,8 +229,11 @@ static bool fill_piece(struct api_request *x)
     if (x->pending != NULL) {
         return false; /* a query to the leader is in flight */
     }
-    if (watcher->position < s->events.head) {
-        start_over(x);
+    if (!watcher->is_replaying && watcher->position < s->events.head) {
+        replay_or_start_over(x);
+    }
+    if (watcher->is_replaying && !replay_step(x)) {
+        return false;
     }
     if (watcher->is_listing) {
         list_page(x);
@@ -226,7 +243,7 @@ static bool fill_piece(struct api_request *x)
         if (!event_ring_next(&s->events, &watcher->position, &e)) {
             return false;
         }
-        add_event(x, &e);
+        watch_add_event(x, &e);
     }
     return true;
 }
@@ -236,12 +253,12 @@ static void pump(struct api_request *x)
     struct service *s = x->service;
     while (x->transport->backlog(x) < BACKLOG_SOFT) {
         bool is_more = fill_piece(x);
-        send_scratch(x);
+        watch_send_scratch(x);
         if (!is_more) {
             return;
         }
     }
-    if (is_too_slow(x)) {
+    if (!x->watcher.is_replaying && is_too_slow(x)) {
         s->dropped_streams++;
         watch_drop(x, HF_UNAVAILABLE, "too slow; resume after the last event");
     }
@@ -267,7 +284,7 @@ void watch_run(struct service *s)
     for (struct list *link = s->streams.next; link != &s->streams; link = next) {
         struct api_request *x = api_request_of(link);
         next = link->next;
-        if (is_due) {
+        if (replay_is_due(x, now_ms) || is_due) {
             pump(x);
         }
         if (!list_is_empty(link)) {
@@ -284,7 +301,9 @@ uint64_t watch_next_ms(const struct service *s)
     }
     for (struct list *link = s->streams.next; link != &s->streams; link = link->next) {
         const struct api_request *x = api_request_of(link);
+        uint64_t replay_ms = replay_next_ms(x);
         next_ms = x->watcher.beat_ms < next_ms ? x->watcher.beat_ms : next_ms;
+        next_ms = replay_ms < next_ms ? replay_ms : next_ms;
     }
     return next_ms;
 }
@@ -306,7 +325,7 @@ static void start(struct api_request *x, bool is_known)
     watcher->beat_ms = service_boot_ms(s) + s->options.heartbeat_ms;
     list_append(&s->streams, &watcher->link);
     s->stream_count++;
-    watcher->behind = s->events.tail - watcher->position;
+    watcher->behind = watcher->is_replaying ? 0 : s->events.tail - watcher->position;
     x->transport->stream(x);
     buffer_truncate(&s->scratch, 0);
     if (watcher->kind == WATCH_ELECTION) {
@@ -317,8 +336,21 @@ static void start(struct api_request *x, bool is_known)
         }
         watcher->format->position(x, "ready");
     }
-    send_scratch(x);
+    watch_send_scratch(x);
     s->pump = true;
+}
+
+static void refuse_trimmed(struct api_request *x)
+{
+    char missing[REPLAY_TEXT];
+    char text[REPLAY_TEXT + 64];
+    struct pending_request *pending = x->pending;
+    x->pending = NULL;
+    (void)pending_settle(pending);
+    replay_missing_text(&x->watcher, missing);
+    (void)snprintf(text, sizeof(text), "the events after this id are no longer kept%s%s",
+                   missing[0] == '\0' ? "" : ": ", missing);
+    api_request_fail(x, HF_EVENTS_TRIMMED, text);
 }
 
 static void on_barrier(void *owner, enum hf_error error, const struct result *result)
@@ -344,11 +376,12 @@ static void on_barrier(void *owner, enum hf_error error, const struct result *re
     bool is_resumed = watcher->is_resumed;
     bool is_known = is_resumed && resume_after.index <= core_index(service_core(s)) &&
                     event_ring_find(&s->events, resume_after, &watcher->position);
-    if (is_resumed && !is_known && watcher->no_reset) {
+    bool is_replayed = is_resumed && !is_known && replay_possible(x);
+    if (is_resumed && !is_known && !is_replayed && watcher->no_reset) {
         if (watcher->stream != 0) {
             pending_stream_down(s, x->caller.id, watcher->session, watcher->stream);
         }
-        api_request_answered(owner, HF_EVENTS_TRIMMED, NULL);
+        refuse_trimmed(x);
         return;
     }
     x->pending = NULL;
@@ -358,7 +391,11 @@ static void on_barrier(void *owner, enum hf_error error, const struct result *re
         api_request_fail_quota(x, &refusal);
         return;
     }
-    if (!is_known) {
+    if (is_replayed) {
+        is_known = true;
+        replay_begin(x);
+        watcher->is_listing = false;
+    } else if (!is_known) {
         bool is_wanted = watcher->is_listing || is_resumed;
         begin_listing(x);
         watcher->is_listing = watcher->is_listing && is_wanted;

@@ -20,7 +20,7 @@ enum watch_kind {
 struct watch_format {
     void (*event)(struct api_request *x, const struct event *event);
     void (*position)(struct api_request *x, const char *type); /* the id of the last event sent */
-    void (*reset)(struct api_request *x);
+    void (*reset)(struct api_request *x);                      /* names missing_from, missing_to */
     void (*dropped)(struct api_request *x, const char *why);
     void (*lock)(struct api_request *x, const struct lock_view *lock); /* of a listing */
     void (*leader)(struct api_request *x,
@@ -45,6 +45,14 @@ struct watcher {
     uint64_t beat_ms;  /* boot time of the next heartbeat */
     struct id session; /* WATCH_SESSION */
     struct event_id seen;
+    /* watch_replay.h */
+    bool is_replaying;               /* `position` is not valid */
+    bool is_reading;                 /* a page is in flight */
+    uint32_t replay_tries;           /* since the last progress */
+    struct event_position replay_at; /* all up to here was examined */
+    uint64_t replay_ms;              /* boot time of the next page */
+    uint64_t missing_from;           /* entries whose events are missing, for `reset` */
+    uint64_t missing_to;             /* 0: unknown */
 };
 
 /* Handlers, see router.c. */

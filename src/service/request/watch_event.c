@@ -84,7 +84,17 @@ static void write_position(struct api_request *x, const char *type)
 
 static void write_reset(struct api_request *x)
 {
-    buffer_append_text(&x->service->scratch, "event: reset\ndata: {}\n\n");
+    struct buffer *out = &x->service->scratch;
+    struct json_writer w;
+    buffer_append_text(out, "event: reset\ndata: ");
+    json_writer_init(&w, out);
+    json_write_open(&w, '{');
+    if (x->watcher.missing_to != 0) {
+        json_put_u64(&w, "missing_from", x->watcher.missing_from);
+        json_put_u64(&w, "missing_to", x->watcher.missing_to);
+    }
+    json_write_close(&w);
+    buffer_append_text(out, "\n\n");
 }
 
 static void write_beat(struct api_request *x)
