@@ -99,7 +99,7 @@ static void append(struct event_log *log, struct event_record *record, const str
 static struct event_position lossy_position(struct event_position last)
 {
     uint32_t sub = last.sub < EVENT_LOSSY ? EVENT_LOSSY : last.sub;
-    /* More than 2^31 events without an entry: the last ones cannot be told apart by a page. */
+    /* More than 2^31 events without an entry: the last ones have one position. */
     return (struct event_position){last.index, last.ordinal, sub == UINT32_MAX ? sub : sub + 1};
 }
 

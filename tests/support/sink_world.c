@@ -8,7 +8,7 @@
 
 /* ---- the log ---- */
 
-struct event_cursor {
+struct fake_cursor {
     struct fake_log *log;
     struct event_id after;
     uint32_t at;
@@ -24,17 +24,17 @@ void fake_log_init(struct fake_log *log)
 
 static struct event_cursor *open_cursor(void *ctx, struct event_id after)
 {
-    struct event_cursor *c = calloc(1, sizeof(*c));
+    struct fake_cursor *c = calloc(1, sizeof(*c));
     c->log = ctx;
     c->after = after;
     pthread_mutex_lock(&c->log->lock);
     c->log->opened++;
     pthread_mutex_unlock(&c->log->lock);
-    return c;
+    return (struct event_cursor *)(void *)c;
 }
 
 /* The next record that the cursor has to return; FAKE_RECORDS: none. */
-static uint32_t find_next(const struct event_cursor *c)
+static uint32_t find_next(const struct fake_cursor *c)
 {
     const struct fake_log *log = c->log;
     for (uint32_t i = c->at; i < log->count; i++) {
@@ -48,7 +48,7 @@ static uint32_t find_next(const struct event_cursor *c)
     return FAKE_RECORDS;
 }
 
-static enum event_read next_locked(struct event_cursor *c, struct event_step *out)
+static enum event_read next_locked(struct fake_cursor *c, struct event_step *out)
 {
     struct fake_log *log = c->log;
     uint32_t found = find_next(c);
@@ -79,8 +79,9 @@ static enum event_read next_locked(struct event_cursor *c, struct event_step *ou
     return EVENT_READ_RECORD;
 }
 
-static enum event_read next_step(struct event_cursor *c, struct event_step *out)
+static enum event_read next_step(struct event_cursor *cursor, struct event_step *out)
 {
+    struct fake_cursor *c = (struct fake_cursor *)(void *)cursor;
     pthread_mutex_lock(&c->log->lock);
     enum event_read read = next_locked(c, out);
     pthread_mutex_unlock(&c->log->lock);

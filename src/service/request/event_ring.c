@@ -2,7 +2,7 @@
  * of the buffer, it starts at offset 0. */
 #include "service/request/event_ring.h"
 
-struct event_record {
+struct ring_record {
     uint32_t size;  /* with its strings, a multiple of 8 */
     uint32_t skips; /* 1: no event, fills the end of the buffer */
     struct event event;
@@ -11,7 +11,7 @@ struct event_record {
 
 static size_t record_size(const struct event *e)
 {
-    size_t size = sizeof(struct event_record);
+    size_t size = sizeof(struct ring_record);
 #define ADD_LENGTH(name) size += e->name.len;
 #define F(role, since, type, name, limit) FIELD_SLICE_##type(ADD_LENGTH, name)
     EVENT_FIELDS(F)
@@ -49,14 +49,14 @@ void event_ring_reset(struct event_ring *ring, struct event_id floor)
     ring->floor = floor;
 }
 
-static struct event_record *record_at(const struct event_ring *ring, uint64_t position)
+static struct ring_record *record_at(const struct event_ring *ring, uint64_t position)
 {
-    return (struct event_record *)(void *)(ring->bytes + position % ring->size);
+    return (struct ring_record *)(void *)(ring->bytes + position % ring->size);
 }
 
 static void drop_oldest(struct event_ring *ring)
 {
-    const struct event_record *r = record_at(ring, ring->head);
+    const struct ring_record *r = record_at(ring, ring->head);
     hf_assert(ring->head < ring->tail);
     if (!r->skips) {
         ring->floor = (struct event_id){r->event.index, r->event.ordinal};
@@ -76,7 +76,7 @@ static void make_run(struct event_ring *ring, size_t size)
     size_t left = ring->size - ring->tail % ring->size;
     if (left < size) {
         free_space(ring, left);
-        struct event_record *r = record_at(ring, ring->tail);
+        struct ring_record *r = record_at(ring, ring->tail);
         r->size = (uint32_t)left;
         r->skips = 1;
         ring->tail += left;
@@ -89,7 +89,7 @@ void event_ring_add(struct event_ring *ring, const struct event *event)
     size_t size = record_size(event);
     hf_assert(size <= ring->size / 2);
     make_run(ring, size);
-    struct event_record *r = record_at(ring, ring->tail);
+    struct ring_record *r = record_at(ring, ring->tail);
     r->size = (uint32_t)size;
     r->skips = 0;
     r->event = *event;
@@ -111,7 +111,7 @@ bool event_ring_next(const struct event_ring *ring, uint64_t *position, struct e
     if (*position == ring->tail) {
         return false;
     }
-    const struct event_record *r = record_at(ring, *position);
+    const struct ring_record *r = record_at(ring, *position);
     *out = r->event;
     *position += r->size;
     return true;
