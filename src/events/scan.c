@@ -35,51 +35,6 @@ struct searching {
     struct event_reader reader;
 };
 
-/* ---- positions ---- */
-
-void event_position_format(struct event_position p, char out[EVENT_CURSOR_TEXT])
-{
-    snprintf(out, EVENT_CURSOR_TEXT, "%" PRIu64 "-%" PRIu32 "-%" PRIu32, p.index, p.ordinal, p.sub);
-}
-
-static bool parse_number(struct slice *text, uint64_t max, uint64_t *out)
-{
-    size_t i = 0;
-    *out = 0;
-    for (; i < text->len && text->data[i] >= '0' && text->data[i] <= '9'; i++) {
-        uint64_t digit = (uint64_t)(text->data[i] - '0');
-        if (*out > (max - digit) / 10) {
-            return false;
-        }
-        *out = *out * 10 + digit;
-    }
-    bool is_short = i == 1 || (i > 1 && text->data[0] != '0');
-    *text = slice_make(text->data + i, text->len - i);
-    return is_short;
-}
-
-static bool parse_hyphen(struct slice *text)
-{
-    if (text->len == 0 || text->data[0] != '-') {
-        return false;
-    }
-    *text = slice_make(text->data + 1, text->len - 1);
-    return true;
-}
-
-bool event_position_parse(struct slice text, struct event_position *out)
-{
-    uint64_t index, ordinal, sub;
-    if (text.len >= EVENT_CURSOR_TEXT || text.len == 0 ||
-        !parse_number(&text, UINT64_MAX, &index) || !parse_hyphen(&text) ||
-        !parse_number(&text, UINT32_MAX, &ordinal) || !parse_hyphen(&text) ||
-        !parse_number(&text, UINT32_MAX, &sub) || text.len != 0) {
-        return false;
-    }
-    *out = (struct event_position){index, (uint32_t)ordinal, (uint32_t)sub};
-    return true;
-}
-
 /* Whether the position is still to be examined. */
 static bool is_ahead(const struct searching *s, struct event_position p)
 {
