@@ -62,7 +62,7 @@ _holdfast() {
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--sort --interval --rows --once --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         ;;
     audit)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--name --prefix --actor --action --since --until --limit --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         ;;
     force-unlock)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--reason --now --if-token --actor --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))

@@ -58,9 +58,15 @@ struct api_pages {
     size_t count;
 };
 int api_pages_read(struct api *api, const char *target, const char *key, struct api_pages *pages);
+/* The same, until there are `most` items; 0: all. */
+int api_pages_read_some(struct api *api, const char *target, const char *key, uint64_t most,
+                        struct api_pages *pages);
 void api_pages_close(struct api_pages *pages);
 /* {"KEY":[...]}, to stdout. */
 void api_pages_print_json(const struct api_pages *pages, const char *key);
+/* {"KEY":[...],"complete_since":TIME}; null if the time is empty. */
+void api_pages_print_json_since(const struct api_pages *pages, const char *key,
+                                struct slice complete_since);
 
 /* Advice after "no endpoint answered". */
 #define API_NOBODY_THERE                                                                 \

@@ -34,6 +34,12 @@ static void keep_page(struct api_pages *pages, struct api_answer *answer, const 
 
 int api_pages_read(struct api *api, const char *target, const char *key, struct api_pages *pages)
 {
+    return api_pages_read_some(api, target, key, 0, pages);
+}
+
+int api_pages_read_some(struct api *api, const char *target, const char *key, uint64_t most,
+                        struct api_pages *pages)
+{
     char cursor[64] = "";
     *pages = (struct api_pages){.count = 0};
     for (unsigned i = 0; i < PAGES_MAX; i++) {
@@ -50,7 +56,10 @@ int api_pages_read(struct api *api, const char *target, const char *key, struct 
         (void)snprintf(cursor, sizeof(cursor), "%.*s", (int)next.len, (const char *)next.data);
         keep_page(pages, &answer, key);
         api_answer_close(&answer);
-        if (cursor[0] == '\0') {
+        if (most != 0 && pages->count > most) {
+            pages->count = most;
+        }
+        if (cursor[0] == '\0' || (most != 0 && pages->count == most)) {
             return 0;
         }
     }
@@ -69,7 +78,7 @@ void api_pages_close(struct api_pages *pages)
     *pages = (struct api_pages){.count = 0};
 }
 
-void api_pages_print_json(const struct api_pages *pages, const char *key)
+static void print_array(const struct api_pages *pages, const char *key)
 {
     struct buffer out;
     buffer_init(&out, memory_system(), API_ANSWER_MAX);
@@ -80,8 +89,26 @@ void api_pages_print_json(const struct api_pages *pages, const char *key)
         printf("%s%.*s", i == 0 ? "" : ",", (int)text.len, (const char *)text.data);
         buffer_truncate(&out, 0);
     }
-    printf("]}\n");
+    printf("]");
     buffer_close(&out);
+}
+
+void api_pages_print_json(const struct api_pages *pages, const char *key)
+{
+    print_array(pages, key);
+    printf("}\n");
+}
+
+void api_pages_print_json_since(const struct api_pages *pages, const char *key,
+                                struct slice complete_since)
+{
+    print_array(pages, key);
+    if (complete_since.len > 0) {
+        printf(",\"complete_since\":\"%.*s\"}\n", (int)complete_since.len,
+               (const char *)complete_since.data);
+    } else {
+        printf(",\"complete_since\":null}\n");
+    }
 }
 
 void api_print_json(const struct api_answer *answer)

@@ -48,7 +48,11 @@ static const struct cli_command commands[] = {
      top_options,
      "On a terminal, h shows the keys: the order of the locks, a filter by prefix, a page for each lock. "
      "Otherwise a table, or a line of JSON, is printed for each update."},
-    {"audit", "list the audit records of operators' commands", "", "holdfast audit --json", audit_main, audit_options, NULL},
+    {"audit", "list the audit records of operators' commands", "", "holdfast audit --name billing/close --since 2h",
+     audit_main, audit_options,
+     "Without a filter, the last 10,000 records. With one, also older ones that the event log of the node\n"
+     "still has. Denied calls (DENIED), refused nodes, and changes of members, policy and settings are\n"
+     "records too. Times are UTC."},
     {"force-unlock", "take a lock away from all its holders", "NAME --reason TEXT",
      "holdfast force-unlock billing/close --reason \"worker-7 was taken out of service\"",
      force_unlock_main, force_unlock_options,

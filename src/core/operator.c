@@ -2,6 +2,7 @@
  * replicated, bounded and in every snapshot. */
 #include "base/codec.h"
 #include "core/state.h"
+#include "core/view.h"
 
 /* Holders per command; the answer reports the rest (S2.1). */
 #define HOLDERS_AT_ONCE 5000
@@ -23,6 +24,16 @@ const char *audit_action_name(enum audit_action action)
         "TRANSFER",     "SETTING",          "ALERT_SET",      "ALERT_REMOVE"};
     hf_assert((unsigned)action < AUDIT_COUNT);
     return names[action];
+}
+
+bool view_is_audit_action(struct slice action)
+{
+    for (unsigned i = 0; i < AUDIT_COUNT; i++) {
+        if (slice_equal(action, slice_of(audit_action_name((enum audit_action)i)))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 struct slice audit_text(const struct audit_record *a, enum audit_text which)

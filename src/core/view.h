@@ -220,6 +220,9 @@ bool view_sink(const struct core *core, struct slice name, struct sink_view *out
 typedef void (*view_sink_fn)(void *ctx, const struct sink_view *sink);
 void view_sinks(const struct core *core, view_sink_fn on_sink, void *ctx);
 
+/* Whether audit records may have this action, in upper case. */
+bool view_is_audit_action(struct slice action);
+
 /* False: no mark. Always sets `floor` (S11). */
 bool view_fence(const struct core *core, uint32_t tenant, struct slice resource, uint32_t slot,
                 uint64_t *highest, uint64_t *floor);

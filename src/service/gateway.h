@@ -169,7 +169,8 @@ struct gateway {
     bool (*snapshot_read)(void *ctx, struct gateway_snapshot_call *call, uint64_t offset, void *to,
                           size_t len);
     void (*snapshot_close)(void *ctx, struct gateway_snapshot_call *call);
-    /* `scan` and its slices are copied. The page includes all that was applied here before the call. */
+    /* `scan` and its slices are copied. The page includes all that was applied here before the call.
+     * May be called while another call reports. */
     void (*scan_events)(void *ctx, const struct event_scan *scan, struct gateway_scan_call *call);
     /* The caller is no longer interested; `done` is not called. Only between scan_events and `done`. */
     void (*scan_cancel)(void *ctx, struct gateway_scan_call *call);

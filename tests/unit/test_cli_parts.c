@@ -13,6 +13,7 @@
 #include "cli/columns.h"
 #include "cli/http_answer.h"
 #include "cli/human.h"
+#include "cli/when.h"
 #include "wire/json_tree.h"
 
 enum { BODY_MAX = 1 << 16 };
@@ -198,9 +199,46 @@ static void a_tree_finds_nothing_where_nothing_is(void **state)
     buffer_close(&out);
 }
 
+static void expect_when(const char *text, const char *expected)
+{
+    const uint64_t now_ms = UINT64_C(1731660577123); /* 2024-11-15T08:49:37.123Z */
+    char out[WHEN_TEXT] = "unchanged";
+    bool is_read = when_parse(text, now_ms, out);
+    if (is_read != (expected != NULL)) {
+        fail_msg("\"%s\": %d", text, is_read);
+    }
+    if (is_read) {
+        assert_string_equal(out, expected);
+    }
+}
+
+static void times_may_be_short(void **state)
+{
+    (void)state;
+    expect_when("2h", "2h");
+    expect_when("1h30m", "1h30m");
+    expect_when("08:03", "2024-11-15T08:03:00.000Z");
+    expect_when("08:49:37", "2024-11-15T08:49:37.000Z");
+    expect_when("08:50", "2024-11-14T08:50:00.000Z"); /* the last one */
+    expect_when("23:59:59", "2024-11-14T23:59:59.000Z");
+    expect_when("2024-11-01", "2024-11-01T00:00:00.000Z");
+    expect_when("2024-11-01 14:03", "2024-11-01T14:03:00.000Z");
+    expect_when("2024-11-01 14:03:20Z", "2024-11-01T14:03:20.000Z"); /* as tables show it */
+    expect_when("2024-11-01T14:03:20.5+01:00", "2024-11-01T13:03:20.500Z");
+    expect_when("14", NULL);
+    expect_when("24:00", NULL);
+    expect_when("14:3", NULL);
+    expect_when("2024-11-31", NULL);
+    expect_when("2024-11-01 noon", NULL);
+    expect_when("2024-11-01x14:03", NULL);
+    expect_when("0000000000000000000000000000000000001h", NULL);
+    expect_when("", NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(times_may_be_short),
         cmocka_unit_test(an_answer_is_read_wherever_it_is_cut),
         cmocka_unit_test(an_answer_without_a_length_goes_on_to_the_end),
         cmocka_unit_test(what_is_no_answer_is_refused),

@@ -93,60 +93,6 @@ void rpc_reset_fence(struct api_request *x, const void *message)
     }
 }
 
-struct audit_rows {
-    struct api_request *x;
-    Holdfast__V1__AuditResponse *out;
-    uint32_t count;
-};
-
-static void on_record(void *ctx, const struct audit_view *a)
-{
-    struct audit_rows *trail = ctx;
-    const struct service *s = trail->x->service;
-    struct slice wanted = trail->x->name;
-    trail->count++;
-    if (a->tenant != trail->x->caller.id.tenant || !operator_may_see(trail->x, a) ||
-        (wanted.len > 0 && !slice_equal(wanted, a->resource))) {
-        return;
-    }
-    Holdfast__V1__AuditRecord *record = rpc_alloc(s, sizeof(*record));
-    holdfast__v1__audit_record__init(record);
-    record->number = a->number;
-    record->action = rpc_string(s, a->action);
-    record->resource = rpc_string(s, a->resource);
-    record->actor_id = rpc_string(s, a->actor);
-    record->reason = rpc_string(s, a->reason);
-    record->trace = rpc_string(s, a->trace);
-    record->created_at = rpc_time(s, a->wall_ms);
-    record->holders = a->count;
-    record->tier = rpc_tier_out(operator_tier_of(a));
-    record->slot = a->slot;
-    record->previous = a->mark_before;
-    record->highest = a->mark_after;
-    trail->out->records[trail->out->n_records++] = record;
-}
-
-static void render_audit(struct api_request *x, const struct result *r, struct json_writer *w)
-{
-    Holdfast__V1__AuditResponse out = HOLDFAST__V1__AUDIT_RESPONSE__INIT;
-    struct audit_rows trail = {.x = x, .out = &out};
-    rpc_render_begin(x->service);
-    out.records = rpc_alloc(x->service, (size_t)x->page.limit * sizeof(*out.records));
-    uint64_t next = view_audit(service_core(x->service), x->caller.id.tenant, x->page.cursor,
-                               (uint32_t)x->page.limit, on_record, &trail);
-    out.next_cursor = rpc_cursor(x->service, next, trail.count < x->page.limit ? next : UINT64_MAX);
-    rpc_put(x, &out.base);
-}
-
-void rpc_audit(struct api_request *x, const void *message)
-{
-    const Holdfast__V1__AuditRequest *m = message;
-    if (operator_is_allowed(x) && rpc_page(x, m->limit, m->cursor, false) &&
-        (m->resource[0] == '\0' || rpc_name(x, m->resource))) {
-        api_request_read(x, render_audit);
-    }
-}
-
 static Holdfast__V1__Member *put_member(const struct service *s, const struct gateway_member *m,
                                         uint64_t leader)
 {

@@ -127,7 +127,6 @@ void rpc_sessions(struct api_request *x, const void *message);
 void rpc_force_unlock(struct api_request *x, const void *message);
 void rpc_revoke(struct api_request *x, const void *message);
 void rpc_reset_fence(struct api_request *x, const void *message);
-void rpc_audit(struct api_request *x, const void *message);
 void rpc_cluster(struct api_request *x, const void *message);
 void rpc_member_add(struct api_request *x, const void *message);
 void rpc_member_promote(struct api_request *x, const void *message);
@@ -138,6 +137,8 @@ void rpc_member_transfer(struct api_request *x, const void *message);
 void rpc_alerts(struct api_request *x, const void *message);
 void rpc_alert_set(struct api_request *x, const void *message);
 void rpc_alert_remove(struct api_request *x, const void *message);
+/* search.c */
+void rpc_audit(struct api_request *x, const void *message);
 /* health.c */
 void rpc_health(struct api_request *x, const void *message);
 void rpc_health_watch(struct api_request *x, const void *message);

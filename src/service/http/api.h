@@ -23,6 +23,7 @@ void api_lock_show(struct api_request *x);
 void api_force_unlock(struct api_request *x);
 void api_revoke(struct api_request *x);
 void api_fence_reset(struct api_request *x);
+/* api_audit.c */
 void api_audit(struct api_request *x);
 /* api_alert.c */
 void api_alerts(struct api_request *x);

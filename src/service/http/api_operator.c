@@ -1,9 +1,7 @@
-/* Operator actions and the audit log. Each change leaves an audit record, in the terms of seed
- * 001. */
+/* Operator actions. Each change leaves an audit record, in the terms of seed 001. */
 #include "service/http/api.h"
 #include "service/http/body.h"
 #include "service/http/reply.h"
-#include "service/request/list_lock.h"
 #include "service/request/operator.h"
 
 #define REVOKE_DEFAULT_MS 30000u
@@ -177,54 +175,4 @@ bool operator_may_see(const struct api_request *x, const struct audit_view *a)
     return a->is_of_cluster
                ? policy_allows_cluster(p, who.principal, RIGHT_ADMIN)
                : policy_allows(p, who.principal, who.tenant, RIGHT_OPERATE, a->resource);
-}
-
-struct audit_listing {
-    struct api_request *x;
-    struct json_writer *w;
-    uint32_t count;
-};
-
-static void on_record(void *ctx, const struct audit_view *a)
-{
-    struct audit_listing *trail = ctx;
-    struct json_writer *w = trail->w;
-    trail->count++;
-    if (a->tenant != trail->x->caller.id.tenant || !operator_may_see(trail->x, a)) {
-        return;
-    }
-    json_write_open(w, '{');
-    json_put_u64(w, "number", a->number);
-    json_put_string(w, "action", a->action);
-    json_put_string(w, "resource", a->resource);
-    json_put_string(w, "actorId", a->actor);
-    json_put_string(w, "reason", a->reason);
-    json_put_time(w, "createdAt", a->wall_ms);
-    json_put_u64(w, "holders", a->count);
-    reply_put_trace(w, a->trace);
-    json_put_text(w, "tier", tier_name(operator_tier_of(a)));
-    if (a->is_fence_reset) {
-        json_put_u64(w, "slot", a->slot);
-        json_put_u64(w, "previous", a->mark_before);
-        json_put_u64(w, "highest", a->mark_after);
-    }
-    json_write_close(w);
-}
-
-static void render_audit(struct api_request *x, const struct result *r, struct json_writer *w)
-{
-    struct audit_listing trail = {.x = x, .w = w};
-    json_put_open(w, "records", '[');
-    uint64_t next = view_audit(service_core(x->service), x->caller.id.tenant, x->page.cursor,
-                               (uint32_t)x->page.limit, on_record, &trail);
-    json_write_close(w);
-    list_put_next(w, trail.count < x->page.limit ? UINT64_MAX : next, UINT64_MAX);
-    list_put_stale(w, x);
-}
-
-void api_audit(struct api_request *x)
-{
-    if (operator_is_allowed(x)) {
-        api_request_read(x, render_audit);
-    }
 }

@@ -9,8 +9,10 @@ static const char *const page_parameters[] = {"prefix", "limit", "cursor", "stal
 static const char *const show_parameters[] = {"limit", "stale", NULL};
 static const char *const session_parameters[] = {"limit", "cursor", "stale", "private", NULL};
 static const char *const stale_parameters[] = {"stale", NULL};
-static const char *const audit_parameters[] = {"limit", "cursor", "stale", NULL};
 static const char *const alert_parameters[] = {"limit", "cursor", "stale", NULL};
+static const char *const audit_parameters[] = {"name",   "prefix", "actor", "action",
+                                               "since",  "until",  "order", "limit",
+                                               "cursor", "stale",  NULL};
 static const char *const watch_parameters[] = {"prefix", "session_id", "last_event_id",
                                                "list",   "reset",      NULL};
 static const char *const observe_parameters[] = {"last_event_id", NULL};

@@ -35,6 +35,8 @@ void api_request_init(struct api_request *x, struct service *s,
     x->change = NULL;
     x->download = NULL;
     x->search = NULL;
+    x->work = NULL;
+    x->ready = NULL;
     x->parameters = NULL;
     x->denial = NULL;
     x->page_origin = NULL;
@@ -45,12 +47,22 @@ void api_request_init(struct api_request *x, struct service *s,
     list_init(&x->watcher.link);
 }
 
+static void work_free(struct api_request *x)
+{
+    struct search_work *work = x->work;
+    x->work = NULL;
+    if (work != NULL) {
+        work->free(x, work);
+    }
+}
+
 void api_request_close(struct api_request *x)
 {
     hf_assert(x->pending == NULL && x->change == NULL && x->download == NULL && x->search == NULL);
     hf_assert(list_is_empty(&x->watcher.link) && !auth_is_waiting(&x->wait));
     policy_work_free(x);
     cors_close(x);
+    work_free(x);
     if (x->denial != NULL) {
         memory_free(x->service->memory, x->denial, AUTH_TEXT);
         x->denial = NULL;
@@ -201,6 +213,19 @@ static const char *wrong_tier_text(const struct api_request *x)
                                         "or retry when the name is free";
 }
 
+/* The state is as new as the request needs it. */
+static void be_ready(struct api_request *x)
+{
+    void (*ready)(struct api_request * x) = x->ready;
+    char denial[AUTH_TEXT];
+    x->ready = NULL;
+    if (auth_may_render(x, denial)) {
+        ready(x);
+    } else {
+        give_error(x, NULL, HF_DENIED, denial);
+    }
+}
+
 void api_request_answered(void *owner, enum hf_error error, const struct result *result)
 {
     struct api_request *x = owner;
@@ -217,6 +242,9 @@ void api_request_answered(void *owner, enum hf_error error, const struct result 
                    error == HF_WRONG_TIER ? wrong_tier_text(x)
                    : error == HF_DENIED   ? x->denial
                                           : NULL);
+    } else if (x->ready != NULL) {
+        (void)pending_settle(pending);
+        be_ready(x);
     } else {
         give_result(x, pending, 200, result);
     }
@@ -290,6 +318,16 @@ void api_request_read(struct api_request *x, render_fn render)
     x->pending = pending_barrier(x->service, api_request_answered, x);
 }
 
+void api_request_read_first(struct api_request *x, void (*ready)(struct api_request *x))
+{
+    x->ready = ready;
+    if (x->page.is_stale) {
+        be_ready(x);
+    } else {
+        x->pending = pending_barrier(x->service, api_request_answered, x);
+    }
+}
+
 /* Pages of EFFICIENCY follow those of CORRECTNESS, with higher cursors. */
 static uint64_t memory_cursor(const struct api_request *x)
 {
@@ -302,7 +340,7 @@ void api_request_query(struct api_request *x, struct slice query, render_fn rend
     x->pending = pending_look(x->service, query, api_request_answered, x);
 }
 
-void api_request_look(struct api_request *x, enum memory_page_kind kind, render_fn render)
+static void look(struct api_request *x, enum memory_page_kind kind)
 {
     struct service *s = x->service;
     uint8_t bytes[MEMORY_REQUEST_BYTES];
@@ -313,20 +351,36 @@ void api_request_look(struct api_request *x, enum memory_page_kind kind, render_
                                      .limit = (uint32_t)x->page.limit,
                                      .name = x->name,
                                      .now_ms = service_cluster_ms(s)};
-    struct slice look = slice_make(bytes, memory_request_encode(&request, bytes));
-    x->render = render;
+    struct slice query = slice_make(bytes, memory_request_encode(&request, bytes));
     if (!x->page.is_stale) {
-        x->pending = pending_look(s, look, api_request_answered, x);
+        x->pending = pending_look(s, query, api_request_answered, x);
         return;
     }
     const struct core *core = service_tier_core(s, TIER_EFFICIENCY);
     struct buffer page;
     x->page.is_omitted = core == NULL;
     buffer_init(&page, s->memory, MEMORY_PAGE_BYTES);
-    s->looked = memory_page_write(core, look, &page) ? buffer_bytes(&page) : slice_make(NULL, 0);
-    api_request_answer_json(x, 200, render);
+    s->looked = memory_page_write(core, query, &page) ? buffer_bytes(&page) : slice_make(NULL, 0);
+    if (x->ready != NULL) {
+        be_ready(x);
+    } else {
+        api_request_answer_json(x, 200, x->render);
+    }
     s->looked = slice_make(NULL, 0);
     buffer_close(&page);
+}
+
+void api_request_look(struct api_request *x, enum memory_page_kind kind, render_fn render)
+{
+    x->render = render;
+    look(x, kind);
+}
+
+void api_request_look_first(struct api_request *x, enum memory_page_kind kind,
+                            void (*ready)(struct api_request *x))
+{
+    x->ready = ready;
+    look(x, kind);
 }
 
 void api_request_abandon(struct api_request *x)
@@ -340,6 +394,7 @@ void api_request_abandon(struct api_request *x)
     policy_work_free(x);
     download_abandon(x);
     event_search_abandon(x);
+    work_free(x);
     watch_stop(x);
 }
 
@@ -490,13 +545,23 @@ static enum hf_error read_flag(struct api_request *x, const char *key, bool *out
     return HF_OK;
 }
 
+/* Its handler reads the cursor: a position in the event log. */
+static bool is_log_search(const struct route *route)
+{
+    const char *const *name = route->parameters;
+    while (*name != NULL && strcmp(*name, "until") != 0) {
+        name++;
+    }
+    return *name != NULL;
+}
+
 /* Parameters of lists and reads. */
 static enum hf_error read_page(struct api_request *x, struct fault *fault)
 {
     struct list_page *p = &x->page;
     enum hf_error error =
         uri_query_number(x->parameters, "limit", 1, LIMIT_PAGE_MAX, &p->limit, fault);
-    if (error == HF_OK) {
+    if (error == HF_OK && !is_log_search(x->route)) {
         error = uri_query_number(x->parameters, "cursor", 0, LIMIT_NUMBER - 1, &p->cursor, fault);
     }
     if (error == HF_OK) {
@@ -533,7 +598,7 @@ static enum hf_error read_target(struct api_request *x, struct slice variable, u
         error = uri_query_known(query, x->route->parameters == NULL ? none : x->route->parameters,
                                 fault);
     }
-    return error == HF_OK ? read_page(x, fault) : error;
+    return error == HF_OK && query->count > 0 ? read_page(x, fault) : error;
 }
 
 bool api_request_is_known(struct api_request *x)

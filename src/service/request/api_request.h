@@ -19,6 +19,7 @@ struct route;
 struct member_change;
 struct download;
 struct event_search;
+struct search_work;
 struct policy_work;
 
 struct answer {
@@ -78,6 +79,11 @@ struct list_page {
     bool is_omitted; /* a stale read without the tier EFFICIENCY */
 };
 
+/* What a search collects. Its owner embeds it. */
+struct search_work {
+    void (*free)(struct api_request *x, struct search_work *work);
+};
+
 struct api_request {
     const struct api_transport *transport;
     struct service *service;
@@ -120,10 +126,12 @@ struct api_request {
     struct pending_request *pending; /* in flight */
     uint64_t member;                 /* of the cluster, in path or body; 0: none */
     enum gateway_change change_kind;
-    struct member_change *change; /* in flight */
-    struct policy_work *policy;   /* of a change of the policy, until answered */
-    struct download *download;    /* of a snapshot, until sent */
-    struct event_search *search;  /* in flight; event_search.h */
+    struct member_change *change;         /* in flight */
+    struct policy_work *policy;           /* of a change of the policy, until answered */
+    struct download *download;            /* of a snapshot, until sent */
+    struct event_search *search;          /* in flight; event_search.h */
+    struct search_work *work;             /* of a history or an audit search, until answered */
+    void (*ready)(struct api_request *x); /* api_request_read_first */
     struct watcher watcher;
 };
 
@@ -152,6 +160,11 @@ void api_request_keepalive(struct api_request *x, struct id session, render_fn r
 void api_request_read(struct api_request *x, render_fn render);
 /* The same, with a page of the tier EFFICIENCY in service.looked: x->name, or that prefix. */
 void api_request_look(struct api_request *x, enum memory_page_kind kind, render_fn render);
+/* As the two above, with more work before the answer: calls `ready` where they would render. It may look
+ * at the state and at service.looked, and answers, or begins a search in the event log. */
+void api_request_read_first(struct api_request *x, void (*ready)(struct api_request *x));
+void api_request_look_first(struct api_request *x, enum memory_page_kind kind,
+                            void (*ready)(struct api_request *x));
 /* Renders the leader's answer in service.looked (leader_query.h). Copies the query. */
 void api_request_query(struct api_request *x, struct slice query, render_fn render);
 void api_request_fail(struct api_request *x, enum hf_error error, const char *message);
