@@ -1,6 +1,6 @@
 # Completion of `holdfast` for fish. Written by tools/cli_docs.py from the program's help.
 
-set -l commands lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot
+set -l commands lock elect serve dev ls show history watch sessions status top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot
 
 function __holdfast_names
     holdfast ls --timeout 500ms 2>/dev/null | awk 'NR > 1 { print $1 }'
@@ -143,6 +143,21 @@ complete -c holdfast -n "__fish_seen_subcommand_from show" -l token-file -r -d '
 complete -c holdfast -n "__fish_seen_subcommand_from show" -l tenant -r -d 'tenant of the names (default: HOLDFAST_TENANT, else the home tenant)'
 complete -c holdfast -n "__fish_seen_subcommand_from show" -l help -s h -d 'flags and an example'
 complete -c holdfast -n "__fish_seen_subcommand_from show" -a '(__holdfast_names)'
+complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a history -d 'show who held a lock, when, and how each hold ended'
+complete -c holdfast -n "__fish_seen_subcommand_from history" -l at -r -d 'who held it then: 2h (ago), or in UTC 14:03 or 2026-11-19T14:03:00Z'
+complete -c holdfast -n "__fish_seen_subcommand_from history" -l since -r -d 'holds that had not ended by then'
+complete -c holdfast -n "__fish_seen_subcommand_from history" -l until -r -d 'holds that began before then'
+complete -c holdfast -n "__fish_seen_subcommand_from history" -l limit -r -d 'at most N holds that have ended (default: 20; with --since: all)'
+complete -c holdfast -n "__fish_seen_subcommand_from history" -l endpoints -r -d 'nodes to try in turn (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)'
+complete -c holdfast -n "__fish_seen_subcommand_from history" -l timeout -r -d 'timeout of a request (default: 5s)'
+complete -c holdfast -n "__fish_seen_subcommand_from history" -l json -d 'print JSON'
+complete -c holdfast -n "__fish_seen_subcommand_from history" -l ca -r -d 'use TLS and verify nodes with these CAs; system: those of the machine (default: HOLDFAST_CA)'
+complete -c holdfast -n "__fish_seen_subcommand_from history" -l cert -r -d 'certificate of the client (default: HOLDFAST_CERT)'
+complete -c holdfast -n "__fish_seen_subcommand_from history" -l key -r -d 'its key (default: HOLDFAST_KEY)'
+complete -c holdfast -n "__fish_seen_subcommand_from history" -l server-name -r -d 'name in the nodes'\'' certificates (default: HOLDFAST_SERVER_NAME, else the endpoint'\''s host)'
+complete -c holdfast -n "__fish_seen_subcommand_from history" -l token-file -r -d 'file with the token (default: HOLDFAST_TOKEN_FILE)'
+complete -c holdfast -n "__fish_seen_subcommand_from history" -l tenant -r -d 'tenant of the names (default: HOLDFAST_TENANT, else the home tenant)'
+complete -c holdfast -n "__fish_seen_subcommand_from history" -l help -s h -d 'flags and an example'
 complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a watch -d 'print lock events as they happen'
 complete -c holdfast -n "__fish_seen_subcommand_from watch" -l since -r -d 'continue after the event with this id (`--json` prints ids)'
 complete -c holdfast -n "__fish_seen_subcommand_from watch" -l list -s l -d 'print the current state first'

@@ -35,6 +35,11 @@ static const struct cli_command commands[] = {
     {"show", "show the holders and the queue of one lock", "NAME",
      "holdfast show billing/close", show_main, show_options,
      "If a holder itself waits for another lock, the chain of waiting clients is shown too."},
+    {"history", "show who held a lock, when, and how each hold ended", "NAME [--at TIME | --since TIME]",
+     "holdfast history billing/close --at 14:03", history_main, history_options,
+     "Lists present holders, then ended holds, the latest first. With --at: who held the lock at that time,\n"
+     "or who held it last before. Times are UTC; 2h is two hours ago. The answer is from the event log of one\n"
+     "node, which keeps a limited time; if that may be too short, the command says since when it is complete."},
     {"watch", "print lock events as they happen", "[PREFIX]",
      "holdfast watch --json billing/", watch_main, watch_options,
      "Continues at another node without a gap if a node fails. With --json each line is an object with\n"

@@ -11,6 +11,7 @@ int bench_main(int count, char **arguments); /* src/bench */
 int cert_main(int count, char **arguments);
 int elect_main(int count, char **arguments);
 int lock_main(int count, char **arguments);
+int history_main(int count, char **arguments);
 int ls_main(int count, char **arguments);
 int show_main(int count, char **arguments);
 int watch_main(int count, char **arguments);
@@ -31,6 +32,7 @@ extern const struct flag auth_options[];
 extern const struct flag cert_options[];
 extern const struct flag elect_options[];
 extern const struct flag lock_options[];
+extern const struct flag history_options[];
 extern const struct flag ls_options[];
 extern const struct flag show_options[];
 extern const struct flag watch_options[];

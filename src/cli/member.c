@@ -80,13 +80,16 @@ static int begin(struct api *api, const struct verb *v, uint64_t id, const char 
                  struct api_answer *answer)
 {
     char target[128];
+    char actor[256];
     struct buffer body;
     struct json_writer w;
+    api_actor(actor, sizeof(actor));
     buffer_init(&body, memory_system(), 4096);
     (void)snprintf(target, sizeof(target), "/api/v1/members/%" PRIu64 "%s%s", id,
                    v->goal == MEMBER_GONE ? "" : "/", v->goal == MEMBER_GONE ? "" : v->name);
     json_writer_init(&w, &body);
     json_write_open(&w, '{');
+    json_put_text(&w, "actor_id", actor);
     if (v->goal == MEMBER_CAUGHT_UP) {
         (void)snprintf(target, sizeof(target), "/api/v1/members");
         json_put_u64(&w, "id", id);
@@ -98,9 +101,8 @@ static int begin(struct api *api, const struct verb *v, uint64_t id, const char 
         }
     }
     json_write_close(&w);
-    bool is_delete = v->goal == MEMBER_GONE;
-    struct cli_request request = {is_delete ? "DELETE" : "POST", target,
-                                  is_delete ? slice_make(NULL, 0) : buffer_bytes(&body), API_ONCE};
+    struct cli_request request = {v->goal == MEMBER_GONE ? "DELETE" : "POST", target,
+                                  buffer_bytes(&body), API_ONCE};
     int code = api_call(api, &request, answer);
     buffer_close(&body);
     return code;

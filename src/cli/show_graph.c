@@ -31,7 +31,7 @@ int show_graph_query(struct api *api, struct slice name, struct api_answer *answ
     struct buffer target;
     buffer_init(&target, memory_system(), API_TARGET);
     buffer_append_text(&target, "/api/v1/locks/");
-    http_escape(&target, name, true);
+    http_escape(&target, name, false); /* "x/history" is a name, too */
     buffer_append_text(&target, "?limit=1000");
     buffer_append_byte(&target, 0);
     int code = api_get(api, (const char *)buffer_bytes(&target).data, answer);

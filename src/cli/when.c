@@ -19,7 +19,9 @@ static bool read_clock(const char *text, char out[9])
     if (len != 5 && len != 8) {
         return false;
     }
-    (void)snprintf(out, 9, "%s%s", text, len == 5 ? ":00" : "");
+    memcpy(out, text, len);
+    memcpy(out + len, ":00", len == 5 ? 4 : 0);
+    out[8] = '\0';
     return true;
 }
 

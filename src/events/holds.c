@@ -5,7 +5,8 @@
 #define ENDS (BIT(EVENT_RELEASED) | BIT(EVENT_EXPIRED) | BIT(EVENT_FORCED) | BIT(EVENT_REVOKED))
 #define GRANTS BIT(EVENT_GRANTED)
 
-/* The wall clock of a grant and of its event are the same, except for entries of older versions. */
+/* The wall clock of a grant and of its event are the same, except for entries
+ * of older versions. */
 enum { GRANT_SLACK_MS = 1000 };
 
 void holds_open(struct holds *h, const struct memory *memory, const struct holds_query *query)
@@ -359,6 +360,7 @@ static void take_forward(struct holds *h, const struct event *e)
     }
     if (e->type == EVENT_GRANTED) {
         h->is_decided = is_exclusive(e->mode); /* all earlier holds have ended */
+        h->decided = e->index;
     } else if (e->since_wall_ms > h->query.at_ms || find(h->rows, h->count, e->token) != NULL) {
         return;
     } else if (e->since_wall_ms == 0 && !is_exclusive(e->mode)) {
@@ -374,12 +376,8 @@ static void take_before(struct holds *h, const struct event *e)
 {
     if (!h->has_previous) {
         h->has_previous = true;
+        h->before = e->index;
         row_from_event(h, &h->previous, e);
-        if (e->type != EVENT_GRANTED) {
-            h->is_certain |= h->is_decided && h->gap_count == 0 && !h->is_doubtful;
-        } else if (e->tier == TIER_EFFICIENCY) {
-            h->is_certain = false; /* it may have been held until its leader was lost */
-        }
     }
 }
 
@@ -413,14 +411,51 @@ static void take_event(struct holds *h, const struct event *e)
     }
 }
 
+/* Nothing behind the events that decide matters. */
+static bool is_relevant(const struct holds *h, const struct event_gap *gap)
+{
+    switch (h->phase) {
+    case HOLDS_SCAN:
+        return true;
+    case HOLDS_FORWARD:
+        return !h->is_decided || gap->from < h->decided;
+    case HOLDS_BEFORE:
+        return !h->has_previous || gap->to > h->before;
+    case HOLDS_RESOLVE:
+    case HOLDS_DETAIL:
+    case HOLDS_DONE:
+        break;
+    }
+    return false;
+}
+
 static void take_gaps(struct holds *h, const struct event_page *page)
 {
-    for (uint32_t i = 0; i < page->gap_count && h->gap_count < HOLDS_GAPS; i++) {
+    for (uint32_t i = 0; i < page->gap_count; i++) {
+        const struct event_gap *gap = &page->gaps[i];
         const struct event_gap *last = h->gap_count == 0 ? NULL : &h->gaps[h->gap_count - 1];
-        if (last == NULL || last->from != page->gaps[i].from || last->to != page->gaps[i].to) {
-            h->gaps[h->gap_count++] = page->gaps[i];
+        bool is_known = last != NULL && last->from == gap->from && last->to == gap->to;
+        if (!is_relevant(h, gap)) {
+            continue;
+        }
+        h->is_broken = true;
+        if (!is_known && h->gap_count < HOLDS_GAPS) {
+            h->gaps[h->gap_count++] = *gap;
         }
     }
+}
+
+/* Nobody held it, if a whole part of the log reaches from the hold before to
+ * what decided. */
+static void finish_before(struct holds *h)
+{
+    const struct past_hold *last = h->has_previous ? &h->previous : NULL;
+    if (last != NULL && last->state == HOLD_UNKNOWN && last->tier == TIER_EFFICIENCY) {
+        h->is_certain = false; /* it may have been held until its leader was lost */
+    } else if (last != NULL && last->state == HOLD_ENDED) {
+        h->is_certain |= h->is_decided && !h->is_broken && !h->is_doubtful;
+    }
+    enter(h, HOLDS_DETAIL);
 }
 
 static void after_row(struct holds *h, const struct event_page *page)
@@ -446,13 +481,11 @@ void holds_take(struct holds *h, const struct event_page *page)
     h->complete_from_begin = page->complete_from_begin;
     h->is_started = true;
     h->position = page->next;
-    if (phase != HOLDS_RESOLVE && phase != HOLDS_DETAIL) {
-        take_gaps(h, page);
-    }
     for (uint32_t i = 0; i < page->count; i++) {
         hf_assert(page->records[i].kind == LOGGED_EVENT);
         take_event(h, &page->records[i].event);
     }
+    take_gaps(h, page);
     if (phase == HOLDS_SCAN) {
         h->more = page->more;
         h->next = page->next;
@@ -467,7 +500,7 @@ void holds_take(struct holds *h, const struct event_page *page)
         }
     } else if (phase == HOLDS_BEFORE) {
         if (h->has_previous || !page->more) {
-            enter(h, HOLDS_DETAIL);
+            finish_before(h);
         }
     } else {
         after_row(h, page);

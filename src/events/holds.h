@@ -1,15 +1,16 @@
-/* Who held a name, and when: holds, folded from the events of one name (S16.7). Without I/O: the caller
- * runs the searches, over whatever they read.
+/* Who held a name, and when: holds, folded from the events of one name (S19.1).
+ * Without I/O: the caller runs the searches, over whatever they read.
  *
- *     holds_open ─▶ holds_present ... ─▶ holds_next ─true──▶ a search ─▶ holds_take ─┐
- *                                         │   ▲                                      │
- *                                         │   └──────────────────────────────────────┘
- *                                         └─false─▶ rows and answer are complete
+ *     holds_open ─▶ holds_present ... ─▶ holds_next ─true──▶ a search ─▶
+ * holds_take ─┐ │   ▲                                      │ │
+ * └──────────────────────────────────────┘ └─false─▶ rows and answer are
+ * complete
  *
- * A hold is known by its end: that event has the holder and the time of the acquisition. So a list is
- * one search backwards, and a hold that began before the log does is complete, except for how long its
- * holder waited. The event of the grant has that. "Who held it then" is a search forwards: a hold of
- * that moment has ended since, or still is. */
+ * A hold is known by its end: that event has the holder and the time of the
+ * acquisition. So a list is one search backwards, and a hold that began before
+ * the log does is complete, except for how long its holder waited. The event of
+ * the grant has that. "Who held it then" is a search forwards: a hold of that
+ * moment has ended since, or still is. */
 #ifndef HOLDFAST_EVENTS_HOLDS_H
 #define HOLDFAST_EVENTS_HOLDS_H
 
@@ -25,10 +26,12 @@ enum {
 enum past_hold_state {
     HOLD_CURRENT,
     HOLD_ENDED,
-    HOLD_UNKNOWN, /* neither held nor is its end in the log: a gap, or the tier EFFICIENCY */
+    HOLD_UNKNOWN, /* neither held nor is its end in the log: a gap, or the tier
+                   EFFICIENCY */
 };
 
-/* Times are wall clock, spans are cluster time. 0, UINT64_MAX of a span: unknown. */
+/* Times are wall clock, spans are cluster time. 0, UINT64_MAX of a span:
+ * unknown. */
 struct past_hold {
     enum past_hold_state state;
     enum tier tier;
@@ -49,7 +52,8 @@ struct past_hold {
     struct slice reason; /* ... */
     struct slice trace;
     /* Private. */
-    bool is_new; /* HOLD_UNKNOWN of a continued list: an earlier page may have its end */
+    bool is_new; /* HOLD_UNKNOWN of a continued list: an earlier page may have its
+                  end */
     uint8_t *texts;
     size_t texts_size;
 };
@@ -70,7 +74,8 @@ struct holds_query {
 };
 
 enum holds_answer {
-    HOLDS_UNKNOWN, /* the log does not have that time, and nothing tells of a holder */
+    HOLDS_UNKNOWN, /* the log does not have that time, and nothing tells of a
+                    holder */
     HOLDS_FREE,
     HOLDS_HELD,
 };
@@ -87,7 +92,8 @@ enum holds_phase {
 struct holds {
     const struct memory *memory;
     struct holds_query query;
-    /* List: those that still are, then by end, newest first; an unknown end by its grant. */
+    /* List: those that still are, then by end, newest first; an unknown end by
+   * its grant. */
     struct past_hold *rows;
     uint32_t count;
     uint32_t space;
@@ -114,13 +120,17 @@ struct holds {
     uint32_t row; /* HOLDS_RESOLVE, HOLDS_DETAIL */
     uint32_t details;
     bool is_decided;  /* at: all holds of that moment were seen */
+    bool is_broken;   /* at: a gap is where a hold of that moment may have ended */
+    uint64_t decided; /* at: the entry that decided; 0: the end of the log did */
+    uint64_t before;  /* at: the entry of `previous` */
     bool is_doubtful; /* at: some end does not tell when the hold began */
 };
 
 void holds_open(struct holds *h, const struct memory *memory, const struct holds_query *query);
 void holds_close(struct holds *h);
 
-/* A present holder, before the first holds_next; `cluster_ms` is the cluster time of now_ms. */
+/* A present holder, before the first holds_next; `cluster_ms` is the cluster
+ * time of now_ms. */
 void holds_present(struct holds *h, enum tier tier, const struct grant_view *grant,
                    uint64_t acquired_ms, uint64_t cluster_ms);
 

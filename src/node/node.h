@@ -183,6 +183,9 @@ uint32_t node_tenants(struct node *n, struct node_tenant *out, uint32_t max);
 /* Writes an audit record, when there is a leader: the setting `name` of this node was changed. Texts are
  * copied and not empty. `ctx` is the node. */
 void node_note_setting(void *ctx, struct slice name, struct slice actor, struct slice reason);
+/* The same about a change of the members. */
+void node_note_member(void *ctx, uint32_t action, struct slice name, struct slice actor,
+                      struct slice reason);
 
 bool node_folder_is_used(const char *data);
 

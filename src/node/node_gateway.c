@@ -200,5 +200,6 @@ struct gateway node_gateway(struct node *n)
         .scan_events = node_scan_events,
         .scan_cancel = node_scan_cancel,
         .note_setting = node_note_setting,
+        .note_member = node_note_member,
     };
 }

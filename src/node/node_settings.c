@@ -1,4 +1,5 @@
-/* Audit records about settings that were changed while the node runs. A record waits here until a leader
+/* Audit records about settings that were changed while the node runs, and about changes of the members
+ * that it began for operators. A record waits here until a leader
  * has taken it; the change itself does not wait. */
 #include "node/node_state.h"
 
@@ -26,15 +27,16 @@ static size_t keep(char *to, size_t size, struct slice text)
     return len;
 }
 
-void node_note_setting(void *ctx, struct slice name, struct slice actor, struct slice reason)
+static void note_action(struct node *n, uint32_t action, struct slice name, struct slice actor,
+                        struct slice reason)
 {
-    struct node *n = ctx;
     hf_assert(name.len > 0 && actor.len > 0 && reason.len > 0);
     for (uint32_t i = 0; i < NODE_SETTING_NOTES; i++) {
         struct node_setting_note *note = &n->setting_notes[i];
         if (!note->is_used) {
             note->node = n;
             note->is_used = true;
+            note->action = action;
             note->name_len = keep(note->name, sizeof(note->name), name);
             note->actor_len = keep(note->actor, sizeof(note->actor), actor);
             note->reason_len = keep(note->reason, sizeof(note->reason), reason);
@@ -44,11 +46,23 @@ void node_note_setting(void *ctx, struct slice name, struct slice actor, struct 
     /* There was no leader for a long time; the log has the change. */
 }
 
+void node_note_setting(void *ctx, struct slice name, struct slice actor, struct slice reason)
+{
+    note_action(ctx, NOTE_SETTING, name, actor, reason);
+}
+
+void node_note_member(void *ctx, uint32_t action, struct slice name, struct slice actor,
+                      struct slice reason)
+{
+    hf_assert(action >= NOTE_MEMBER_ADD && action <= NOTE_TRANSFER);
+    note_action(ctx, action, name, actor, reason);
+}
+
 static void submit(struct node *n, struct node_setting_note *note)
 {
     struct command c;
     command_init(&c, COMMAND_NOTE);
-    c.note.action = NOTE_SETTING;
+    c.note.action = note->action;
     c.note.name = slice_make(note->name, note->name_len);
     c.note.actor = slice_make(note->actor, note->actor_len);
     c.note.reason = slice_make(note->reason, note->reason_len);

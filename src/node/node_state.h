@@ -106,11 +106,12 @@ struct node_refusal {
     struct node *node;
 };
 
-enum { NODE_SETTING_NOTES = 8 };
+enum { NODE_SETTING_NOTES = 16 };
 
-/* An audit record about a changed setting; node_settings.c. */
+/* An audit record about a changed setting or a change of the members; node_settings.c. */
 struct node_setting_note {
     struct node *node;
+    uint32_t action; /* NOTE_SETTING, ... */
     bool is_used;
     bool is_submitted;
     size_t name_len, actor_len, reason_len;

@@ -170,13 +170,16 @@ struct gateway {
                           size_t len);
     void (*snapshot_close)(void *ctx, struct gateway_snapshot_call *call);
     /* `scan` and its slices are copied. The page includes all that was applied here before the call.
-     * May be called while another call reports. */
+     * May be called while another call reports. NULL: no event log. */
     void (*scan_events)(void *ctx, const struct event_scan *scan, struct gateway_scan_call *call);
     /* The caller is no longer interested; `done` is not called. Only between scan_events and `done`. */
     void (*scan_cancel)(void *ctx, struct gateway_scan_call *call);
     /* Adds an audit record about a changed setting of this node, without waiting. Texts are copied.
      * NULL: no records. */
     void (*note_setting)(void *ctx, struct slice name, struct slice actor, struct slice reason);
+    /* The same about a change of the members: NOTE_MEMBER_ADD to NOTE_TRANSFER. */
+    void (*note_member)(void *ctx, uint32_t action, struct slice name, struct slice actor,
+                        struct slice reason);
 };
 
 #endif

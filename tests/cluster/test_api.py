@@ -204,8 +204,8 @@ def credentials(s):
 
 CHAPTERS = (locks, exactly_once, semaphores, multilocks, sessions, elections, fences, fence_resets, operators,
             alerts, seed, cluster_itself, credentials)
-# Streams are in test_watch.py, log levels in test_config.py, the snapshot in test_snapshot_save.py.
-ELSEWHERE = {"watch", "observe", "showLogLevel", "setLogLevel", "saveSnapshot"}
+# Streams are in test_watch.py, history in test_history.py, log levels in test_config.py, the snapshot in test_snapshot_save.py.
+ELSEWHERE = {"lockHistory", "watch", "observe", "showLogLevel", "setLogLevel", "saveSnapshot"}
 
 
 @pytest.mark.sanitized

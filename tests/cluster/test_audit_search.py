@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
+from auth_support import call, secure_cluster
 from cli_support import run_cli, cluster, endpoints, good  # noqa: F401  (a fixture)
 from harness import wait_until
 
@@ -78,3 +79,87 @@ def test_the_command_line_has_the_filters(cluster):  # noqa: F811
     assert json.loads(good(cluster, "audit", "--prefix", "c/", "--until", "2h", "--json"))["records"] == []
     wrong = run_cli(cluster, "audit", "--since", "noon")
     assert wrong.returncode == 64 and "14:03" in wrong.stderr
+
+
+def audited(node, action, count=1):
+    """The records of the action, when there are so many."""
+    def there():
+        records = found(node, action=action, order="newest")["records"]
+        return records if len(records) >= count else None
+    return wait_until(there, f"{count} records of {action}")
+
+
+def changed(node, method, path, body=None):
+    """A change of the members, repeated until the leader takes it, and in force."""
+    def done():
+        answer = node.request(method, f"/api/v1/members{path}", body)
+        return answer if answer.status == 200 else None
+    wait_until(done, f"{method} {path}")
+    wait_until(lambda: not any(other.cluster()["members_changing"] for other in node.group), "it is in force")
+
+
+def test_each_change_of_the_members_is_audited(make_cluster):
+    cluster = make_cluster(3)
+    follower = cluster.followers()[0]
+    other = next(node for node in cluster if node not in (follower, cluster.leader()))
+    follower.group = (follower, cluster.leader())
+    actor = {"actor_id": "olga"}
+    changed(follower, "POST", "", {"id": 9, "address": "127.0.0.1:1", **actor})
+    changed(follower, "DELETE", "/9", actor)
+    changed(follower, "POST", f"/{other.id}/demote", actor)
+    changed(follower, "POST", f"/{other.id}/promote")
+    changed(follower, "POST", "/transfer", {"to": follower.id, **actor})
+    for action, resource, who in (
+            ("MEMBER_ADD", "node-9", "olga"), ("MEMBER_REMOVE", "node-9", "olga"),
+            ("MEMBER_DEMOTE", f"node-{other.id}", "olga"), ("MEMBER_PROMOTE", f"node-{other.id}", "unknown"),
+            ("TRANSFER", f"node-{follower.id}", "olga")):
+        record = audited(follower, action)[0]
+        assert (record["resource"], record["actorId"]) == (resource, who), record
+        assert f"through node {follower.id}" in record["reason"]
+    assert "127.0.0.1:1" in audited(follower, "MEMBER_ADD")[0]["reason"]
+    refused = follower.request("POST", "/api/v1/members/77/promote", actor)
+    assert refused.status == 409
+    assert len(audited(follower, "MEMBER_PROMOTE")) == 1  # what was not done is no record
+    assert follower.request("DELETE", f"/api/v1/members/{other.id}", actor).status == 200
+    assert audited(follower, "MEMBER_REMOVE", 2)[0]["resource"] == f"node-{other.id}"
+
+
+def test_each_action_on_locks_and_settings_is_audited(make_cluster):
+    cluster = make_cluster(3)
+    node, leader = cluster.followers()[0], cluster.leader()
+    who = {"actor_id": "olga", "reason": "it hangs"}
+    for name in ("k/1", "k/2", "k/3"):
+        leader.acquire_surely(name)
+    assert node.request("POST", "/api/v1/locks/k/1/force-unlock", who).status == 200
+    assert node.request("POST", "/api/v1/locks/k/2/force-unlock", {**who, "now": True}).status == 200
+    assert node.request("POST", "/api/v1/locks/k/3/revoke", {**who, "deadline_ms": 0}).status == 200
+    assert node.request("POST", "/api/v1/fence/check", {"resource": "d", "fencing_token": 1}).status == 200
+    assert node.request("POST", "/api/v1/fence/reset", {**who, "resource": "d"}).status == 200
+    assert node.request("PUT", "/api/v1/log-level", {"log_level": "raft=debug", "actor_id": "olga"}).status == 200
+    for action in ("FORCE_UNLOCK", "FORCE_UNLOCK_NOW", "REVOKE", "REVOKE_TAKEN", "FENCE_RESET", "SETTING"):
+        assert audited(node, action)[0]["actorId"] == "olga", action
+
+
+def test_changes_of_the_policy_and_denied_operator_calls_are_audited(make_cluster):
+    cluster = secure_cluster(make_cluster, 1)
+    node = cluster.nodes[1]
+    node.tokens = cluster.tokens
+    root = call(node, "default/root", "GET", "/api/v1/audit?action=policy").json["records"]
+    assert len(root) >= 1 + len(cluster.tokens)  # the policy, and each token
+    made = call(node, "default/root", "POST", "/api/v1/auth/tokens", {"principal": "red/read"})
+    assert made.status == 200
+    newest = call(node, "default/root", "GET", "/api/v1/audit?action=policy&order=newest&limit=1").json["records"][0]
+    assert newest["actorId"] == "default/root"
+    body = {"actor_id": "x", "reason": "y"}
+    for method, path, sent in (
+            ("POST", "/api/v1/locks/app/z/force-unlock", body), ("POST", "/api/v1/locks/app/z/revoke", body),
+            ("POST", "/api/v1/fence/reset", {**body, "resource": "app/z"}), ("GET", "/api/v1/audit?actor=x", None),
+            ("DELETE", "/api/v1/members/1", None), ("PUT", "/api/v1/log-level", {"log_level": "info"})):
+        assert call(node, "red/lock", method, path, sent).status == 403
+
+    def denied():
+        records = call(node, "red/admin", "GET", "/api/v1/audit?action=denied&actor=red/lock").json["records"]
+        return records and records[0]["holders"] >= 1
+    wait_until(denied, "the denied calls are noted")
+    assert call(node, "blue/admin", "GET", "/api/v1/audit?actor=red/lock").json["records"] == []
+    assert call(node, "red/read", "GET", "/api/v1/audit?actor=red/lock").status == 403

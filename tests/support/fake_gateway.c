@@ -10,8 +10,8 @@ enum { COMMAND_BYTES = 256 << 10 };
 static void on_event(void *ctx, const struct event *event)
 {
     struct fake_gateway *g = ctx;
-    if (g->note_event != NULL) {
-        g->note_event(event);
+    if (g->on_event != NULL) {
+        g->on_event(g->on_event_ctx, event);
     }
     if (g->service != NULL) {
         service_on_event(g->service, event);

@@ -47,7 +47,9 @@ struct fake_gateway {
     struct gateway_scan_call *scan; /* NULL: none, or cancelled */
     struct event_scan scanned;      /* without the texts of its slices */
     uint64_t scans;
-    void (*note_event)(const struct event *event); /* may be NULL */
+    /* Gets every event of the core; NULL: nobody does. */
+    void (*on_event)(void *ctx, const struct event *event);
+    void *on_event_ctx;
     /* What is to happen to commands. */
     bool is_held;        /* not delivered */
     bool is_late;        /* applied, but their results wait for fake_gateway_tell */

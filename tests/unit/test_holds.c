@@ -46,11 +46,15 @@ static struct event_position place(const struct event *e)
     return (struct event_position){e->index, e->ordinal, 0};
 }
 
+static bool is_in_time(const struct event_scan *scan, const struct event *e)
+{
+    return e->wall_ms >= scan->since_ms && (scan->until_ms == 0 || e->wall_ms < scan->until_ms);
+}
+
 static bool passes(const struct event_scan *scan, const struct event *e)
 {
     return (scan->types & UINT64_C(1) << e->type) != 0 &&
-           (scan->token == 0 || scan->token == e->token) && e->wall_ms >= scan->since_ms &&
-           (scan->until_ms == 0 || e->wall_ms < scan->until_ms) &&
+           (scan->token == 0 || scan->token == e->token) && is_in_time(scan, e) &&
            slice_equal(scan->name, e->name) && scan->tenant == e->tenant;
 }
 
@@ -89,9 +93,9 @@ static void search_log(struct history_case *t, const struct event_scan *scan,
         }
         looked++;
         page->next = place(e);
-        if (t->is_lost[at]) {
+        if (t->is_lost[at] && is_in_time(scan, e)) {
             note_gap(t, at, page);
-        } else if (passes(scan, e)) {
+        } else if (!t->is_lost[at] && passes(scan, e)) {
             records[page->count++] = (struct logged_event){
                 .kind = LOGGED_EVENT, .id = {e->index, e->ordinal}, .event = *e};
         }
@@ -283,6 +287,7 @@ static uint32_t check_list(struct history_case *t, uint32_t limit, uint64_t sinc
             assert_true(until_ms == 0 || row->acquired_ms < until_ms);
             rows++;
         }
+        assert_true(h.count <= limit + (query.is_continued ? 0 : 6)); /* present holders */
         query.is_continued = true;
         query.after = h.next;
         bool more = h.more;
@@ -361,9 +366,15 @@ static void at_each_moment_the_holders_are_those_who_held_it(void **state)
                 assert_true(was_held(truth_of(&t, h.rows[i].token), at_ms));
                 assert_true(h.rows[i].waited_ms != UINT64_MAX);
             }
+            uint64_t last_ms = 0;
+            for (uint32_t i = 0; i < t.hold_count; i++) {
+                uint64_t to_ms = t.holds[i].to_ms;
+                last_ms = to_ms <= at_ms && to_ms > last_ms ? to_ms : last_ms;
+            }
+            assert_int_equal(h.has_previous, expected == 0 && last_ms != 0);
             if (h.has_previous) {
                 is_true(&t, &h.previous);
-                assert_true(expected == 0 && h.previous.ended_ms <= at_ms);
+                assert_int_equal(h.previous.ended_ms, last_ms);
             }
             holds_close(&h);
         }
@@ -385,7 +396,7 @@ static void lose(struct history_case *t)
     t->complete_since_ms = t->events[to - 1].wall_ms + 1;
 }
 
-/* S16.7 */
+/* S19.1 */
 static void with_gaps_no_answer_is_wrong(void **state)
 {
     static struct history_case t;
@@ -488,6 +499,41 @@ static void what_happened_after_the_barrier_is_not_in_the_answer(void **state)
     holds_close(&h);
 }
 
+static enum holds_answer answer_at(struct history_case *t, uint64_t at_ms)
+{
+    struct holds h;
+    struct holds_query query = query_of(t);
+    query.is_at = true;
+    query.at_ms = at_ms;
+    answer(t, &h, memory_system(), &query);
+    enum holds_answer got = holds_answer(&h);
+    holds_close(&h);
+    return got;
+}
+
+/* Three holds of 100 ms, 100 ms apart; one event each is missing in turn. */
+static void only_a_gap_between_what_decides_matters(void **state)
+{
+    static struct history_case t;
+    static const enum holds_answer between[] = {HOLDS_FREE,    HOLDS_FREE,    HOLDS_FREE,
+                                                HOLDS_UNKNOWN, HOLDS_UNKNOWN, HOLDS_FREE};
+    (void)state;
+    for (unsigned lost = 0; lost < 6; lost++) {
+        t = (struct history_case){.examined = EVENTS, .now_ms = START + 1000, .hold_count = 3};
+        for (unsigned i = 0; i < 3; i++) {
+            t.holds[i] = (struct true_hold){
+                .token = 1024 * (i + 1), .from_ms = START + 100 + i * 200, .client = "a"};
+            add_event(&t, EVENT_GRANTED, &t.holds[i], t.holds[i].from_ms)->index = 200 + i * 20;
+            end_one(&t, &t.holds[i], t.holds[i].from_ms + 100);
+            t.events[t.count - 1].index = 210 + i * 20;
+        }
+        t.is_lost[lost] = true;
+        t.complete_since_ms = START + 900;
+        assert_int_equal(answer_at(&t, START + 450), between[lost]);
+        assert_int_equal(answer_at(&t, START + 350), lost == 3 ? HOLDS_UNKNOWN : HOLDS_HELD);
+    }
+}
+
 static void an_answer_may_stop_early(void **state)
 {
     static struct history_case t;
@@ -562,6 +608,7 @@ int main(void)
         cmocka_unit_test(with_gaps_no_answer_is_wrong),
         cmocka_unit_test(the_end_of_a_lock_of_a_lost_leader_is_unknown),
         cmocka_unit_test(what_happened_after_the_barrier_is_not_in_the_answer),
+        cmocka_unit_test(only_a_gap_between_what_decides_matters),
         cmocka_unit_test(an_answer_may_stop_early),
         cmocka_unit_test(a_position_has_one_text),
     };

@@ -14,7 +14,7 @@ static struct kept_event {
 } kept[KEPT_MAX];
 static uint32_t kept_count;
 
-static void keep(const struct event *event)
+static void keep(void *ctx, const struct event *event)
 {
     uint8_t bytes[EVENT_BYTES_MAX];
     struct kept_event *k = &kept[kept_count++];
@@ -27,7 +27,7 @@ static void keep(const struct event *event)
 static int open_world(void **state)
 {
     set_up_with_small_ring(state);
-    world.gateway.note_event = keep;
+    world.gateway.on_event = keep;
     world.gateway.status.has_events = true;
     world.gateway.status.events_complete_index = 0;
     return 0;

@@ -144,7 +144,7 @@ static void render_change(struct api_request *x, const struct result *r, struct 
 }
 
 static void change(struct api_request *x, enum gateway_change kind, uint64_t id,
-                   struct slice address)
+                   struct slice address, const char *actor)
 {
     uint64_t least = kind == GATEWAY_TRANSFER ? 0 : 1;
     if (!member_is_allowed(x)) {
@@ -158,20 +158,24 @@ static void change(struct api_request *x, enum gateway_change kind, uint64_t id,
         api_request_fail(x, HF_FIELD_RANGE, "peer_address: must be HOST:PORT");
         return;
     }
+    if (strlen(actor) > LIMIT_ACTOR) {
+        api_request_fail(x, HF_FIELD_RANGE, "actor_id: must be at most 255 bytes");
+        return;
+    }
     x->member = id;
-    member_start(x, kind, address, render_change);
+    member_start(x, kind, address, slice_of(actor), render_change);
 }
 
 void rpc_member_add(struct api_request *x, const void *message)
 {
     const Holdfast__V1__AddMemberRequest *m = message;
-    change(x, GATEWAY_ADD, m->id, slice_of(m->peer_address));
+    change(x, GATEWAY_ADD, m->id, slice_of(m->peer_address), m->actor_id);
 }
 
 static void change_one(struct api_request *x, enum gateway_change kind, const void *message)
 {
     const Holdfast__V1__MemberRequest *m = message;
-    change(x, kind, m->id, slice_make(NULL, 0));
+    change(x, kind, m->id, slice_make(NULL, 0), m->actor_id);
 }
 
 void rpc_member_promote(struct api_request *x, const void *message)

@@ -138,6 +138,7 @@ void rpc_alerts(struct api_request *x, const void *message);
 void rpc_alert_set(struct api_request *x, const void *message);
 void rpc_alert_remove(struct api_request *x, const void *message);
 /* search.c */
+void rpc_history(struct api_request *x, const void *message);
 void rpc_audit(struct api_request *x, const void *message);
 /* health.c */
 void rpc_health(struct api_request *x, const void *message);

@@ -2,7 +2,9 @@
 #include <holdfast/v1/admin.pb-c.h>
 
 #include "service/grpc/rpc.h"
+#include "service/http/reply.h"
 #include "service/request/audit_search.h"
+#include "service/request/history.h"
 #include "service/request/operator.h"
 
 /* False: invalid; answered. NULL leaves `*wall_ms` unchanged. */
@@ -141,5 +143,114 @@ void rpc_audit(struct api_request *x, const void *message)
     } else {
         x->page.cursor = q.number;
         api_request_read(x, render_audit);
+    }
+}
+
+/* ---- history ---- */
+
+static Google__Protobuf__Timestamp *time_or_null(const struct service *s, uint64_t wall_ms)
+{
+    return wall_ms == 0 ? NULL : rpc_time(s, wall_ms);
+}
+
+static Google__Protobuf__Duration *span_or_null(const struct service *s, uint64_t ms)
+{
+    return ms == UINT64_MAX ? NULL : rpc_ms(s, ms);
+}
+
+static Holdfast__V1__PastHold *past_hold(const struct api_request *x, const struct past_hold *hold)
+{
+    const struct service *s = x->service;
+    const char *end = history_end_name(hold);
+    Holdfast__V1__PastHold *out = rpc_alloc(s, sizeof(*out));
+    holdfast__v1__past_hold__init(out);
+    out->client_id = rpc_string(s, hold->client);
+    out->owner = rpc_string(s, hold->owner);
+    out->mode = rpc_mode_out(hold->mode);
+    out->tier = rpc_tier_out(hold->tier);
+    out->slot = hold->slot;
+    out->multilock_names = hold->parts;
+    out->acquired_at = time_or_null(s, hold->acquired_ms);
+    out->waited = span_or_null(s, hold->waited_ms);
+    out->held = hold->state == HOLD_CURRENT;
+    out->held_for = span_or_null(s, hold->held_ms);
+    out->ended = rpc_string(s, slice_of(end == NULL ? "" : end));
+    out->ended_at = time_or_null(s, hold->ended_ms);
+    out->actor_id = rpc_string(s, hold->actor);
+    out->reason = rpc_string(s, hold->reason);
+    out->trace = rpc_string(s, hold->trace);
+    if (x->is_operator) {
+        out->fence_token = hold->token;
+        out->session_id = rpc_id(s, hold->session);
+        out->lease_id = rpc_id(s, hold->lease);
+    }
+    return out;
+}
+
+static void put_gaps(const struct service *s, const struct holds *h,
+                     Holdfast__V1__HistoryResponse *out)
+{
+    out->gaps = rpc_alloc(s, HOLDS_GAPS * sizeof(*out->gaps));
+    for (uint32_t i = 0; i < h->gap_count; i++) {
+        Holdfast__V1__HistoryGap *gap = rpc_alloc(s, sizeof(*gap));
+        holdfast__v1__history_gap__init(gap);
+        gap->from = time_or_null(s, h->gaps[i].from_ms);
+        gap->to = time_or_null(s, h->gaps[i].to_ms);
+        out->gaps[out->n_gaps++] = gap;
+    }
+}
+
+static void put_answer(const struct api_request *x, const struct holds *h,
+                       Holdfast__V1__HistoryResponse *out)
+{
+    static const Holdfast__V1__HistoryAnswer answers[] = {
+        [HOLDS_UNKNOWN] = HOLDFAST__V1__HISTORY_ANSWER__HISTORY_UNKNOWN,
+        [HOLDS_FREE] = HOLDFAST__V1__HISTORY_ANSWER__HISTORY_FREE,
+        [HOLDS_HELD] = HOLDFAST__V1__HISTORY_ANSWER__HISTORY_HELD};
+    out->answer = answers[holds_answer(h)];
+    out->certain = h->is_certain && !h->is_cut;
+    out->previous = h->has_previous ? past_hold(x, &h->previous) : NULL;
+}
+
+static void render_history(struct api_request *x, const struct result *r, struct json_writer *w)
+{
+    const struct service *s = x->service;
+    const struct holds *h = history_found(x);
+    char cursor[EVENT_CURSOR_TEXT] = "";
+    Holdfast__V1__HistoryResponse out = HOLDFAST__V1__HISTORY_RESPONSE__INIT;
+    rpc_render_begin(x->service);
+    out.holds = rpc_alloc(s, ((size_t)h->count + 1) * sizeof(*out.holds));
+    for (uint32_t i = 0; i < h->count; i++) {
+        out.holds[out.n_holds++] = past_hold(x, &h->rows[i]);
+    }
+    if (h->query.is_at) {
+        put_answer(x, h, &out);
+    } else if (h->more) {
+        event_position_format(h->next, cursor);
+    }
+    out.next_cursor = cursor;
+    out.complete_since = time_or_null(s, history_complete_since_ms(h));
+    put_gaps(s, h, &out);
+    out.node = s->node;
+    rpc_put(x, &out.base);
+}
+
+void rpc_history(struct api_request *x, const void *message)
+{
+    const Holdfast__V1__HistoryRequest *m = message;
+    struct history_query q = {.is_at = m->at != NULL, .is_continued = m->cursor[0] != '\0'};
+    if (!rpc_name(x, m->resource_id) || !rpc_page(x, m->limit, "", m->stale) ||
+        !read_time(x, m->at, "at", &q.at_ms) ||
+        !read_times(x, m->since, m->until, &q.since_ms, &q.until_ms)) {
+        return;
+    }
+    if (q.is_at && (q.is_continued || m->since != NULL || m->until != NULL)) {
+        api_request_fail(x, HF_FIELD_RANGE, "at: not together with since, until or cursor");
+    } else if (q.is_at && q.at_ms > x->service->gateway.wall_ms(x->service->gateway.ctx)) {
+        api_request_fail(x, HF_FIELD_RANGE, "at: must not be in the future");
+    } else if (q.is_continued && !event_position_parse(slice_of(m->cursor), &q.after)) {
+        api_request_fail(x, HF_FIELD_RANGE, "cursor: must be the next_cursor of an earlier page");
+    } else {
+        history_begin(x, &q, render_history);
     }
 }

@@ -3,16 +3,24 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/text.h"
 #include "service/http/api.h"
 #include "service/http/body.h"
 #include "service/request/operator.h"
 
+#define NO_ACTOR "unknown"
+#define ACTOR BODY_TEXT(actor_id, false, 1, LIMIT_ACTOR)
+
+static const struct json_field change_fields[] = {ACTOR};
+
 static const struct json_field add_fields[] = {
+    ACTOR,
     BODY_FIELD(UINT, "id", member, true, 1, UINT32_MAX),
     BODY_TEXT(address, true, 3, MEMBER_ADDRESS_MAX),
 };
 
 static const struct json_field transfer_fields[] = {
+    ACTOR,
     BODY_FIELD(UINT, "to", member, false, 1, UINT32_MAX),
 };
 
@@ -22,7 +30,21 @@ struct member_change {
     struct service *service;
     struct api_request *x; /* NULL: the client is gone */
     struct list link;      /* in service.changes */
+    /* For the audit record. */
+    enum gateway_change kind;
+    uint64_t id;
+    struct caller_id who;
+    bool is_noted;
+    size_t actor_len;
+    char actor[LIMIT_ACTOR];
+    char address[MEMBER_ADDRESS_MAX + 1];
 };
+
+_Static_assert((int)NOTE_MEMBER_PROMOTE - (int)NOTE_MEMBER_ADD == (int)GATEWAY_PROMOTE &&
+                   (int)NOTE_MEMBER_DEMOTE - (int)NOTE_MEMBER_ADD == (int)GATEWAY_DEMOTE &&
+                   (int)NOTE_MEMBER_REMOVE - (int)NOTE_MEMBER_ADD == (int)GATEWAY_REMOVE &&
+                   (int)NOTE_TRANSFER - (int)NOTE_MEMBER_ADD == (int)GATEWAY_TRANSFER,
+               "notes and changes have another order");
 
 static const char *const words[GATEWAY_CHANGES] = {
     [GATEWAY_ADD] = "add",       [GATEWAY_PROMOTE] = "promote",   [GATEWAY_DEMOTE] = "demote",
@@ -46,10 +68,38 @@ static void render_change(struct api_request *x, const struct result *r, struct 
     }
 }
 
+/* Who is authenticated counts more than what the request says. */
+static void note_change(const struct member_change *change)
+{
+    struct service *s = change->service;
+    const struct gateway *g = &s->gateway;
+    struct slice actor = slice_make(change->actor, change->actor_len);
+    uint8_t text[PRINCIPAL_TEXT];
+    char name[32];
+    char reason[MEMBER_ADDRESS_MAX + 64];
+    if (g->note_member == NULL) {
+        return;
+    }
+    if (change->who.principal != 0) {
+        struct slice principal =
+            policy_principal_text(service_policy(s), change->who.principal, text);
+        actor = principal.len > 0 ? principal : actor;
+    }
+    (void)snprintf(name, sizeof(name), change->id == 0 ? "any" : "node-%" PRIu64, change->id);
+    (void)snprintf(reason, sizeof(reason), "through node %u%s%s", s->node,
+                   change->address[0] != '\0' ? ", peer address " : "", change->address);
+    actor = text_is_plain(actor) && actor.len > 0 ? actor : slice_of(NO_ACTOR);
+    g->note_member(g->ctx, NOTE_MEMBER_ADD + (uint32_t)change->kind, slice_of(name), actor,
+                   slice_of(reason));
+}
+
 static void on_done(struct gateway_change_call *call, enum hf_error error, const char *problem)
 {
     struct member_change *change = call->owner;
     struct api_request *x = change->x;
+    if (error == HF_OK && !change->is_noted) {
+        note_change(change);
+    }
     free_change(change);
     if (x == NULL) {
         return;
@@ -90,21 +140,29 @@ bool member_is_allowed(struct api_request *x)
 }
 
 void member_start(struct api_request *x, enum gateway_change kind, struct slice address,
-                  render_fn render)
+                  struct slice actor, render_fn render)
 {
     struct service *s = x->service;
     struct member_change *change = memory_alloc(s->memory, sizeof(*change));
-    *change = (struct member_change){.service = s, .x = x};
+    *change = (struct member_change){
+        .service = s, .x = x, .kind = kind, .id = x->member, .who = x->caller.id};
+    change->actor_len = actor.len < sizeof(change->actor) ? actor.len : sizeof(change->actor);
+    if (actor.len > 0) {
+        memcpy(change->actor, actor.data, change->actor_len);
+    }
     change->call = (struct gateway_change_call){.done = on_done, .owner = change};
     list_init(&change->link);
     list_append(&s->changes, &change->link);
     x->change = change;
     x->change_kind = kind;
     x->render = render;
-    char text[MEMBER_ADDRESS_MAX + 1];
-    (void)snprintf(text, sizeof(text), "%.*s", (int)address.len,
+    (void)snprintf(change->address, sizeof(change->address), "%.*s", (int)address.len,
                    address.len == 0 ? "" : (const char *)address.data);
-    s->gateway.change_member(s->gateway.ctx, kind, x->member, text, &change->call);
+    if (kind == GATEWAY_REMOVE && x->member == s->node) {
+        change->is_noted = true; /* afterwards this node cannot */
+        note_change(change);
+    }
+    s->gateway.change_member(s->gateway.ctx, kind, x->member, change->address, &change->call);
 }
 
 void api_member_add(struct api_request *x)
@@ -112,7 +170,7 @@ void api_member_add(struct api_request *x)
     struct body b;
     if (member_is_allowed(x) && BODY_READ(x, &b, add_fields)) {
         x->member = b.f.member;
-        member_start(x, GATEWAY_ADD, b.f.address, render_change);
+        member_start(x, GATEWAY_ADD, b.f.address, b.f.actor_id, render_change);
         body_close(&b);
     }
 }
@@ -122,18 +180,18 @@ void api_member_transfer(struct api_request *x)
     struct body b;
     if (member_is_allowed(x) && BODY_READ(x, &b, transfer_fields)) {
         x->member = b.f.member;
-        member_start(x, GATEWAY_TRANSFER, slice_make(NULL, 0), render_change);
+        member_start(x, GATEWAY_TRANSFER, slice_make(NULL, 0), b.f.actor_id, render_change);
         body_close(&b);
     }
 }
 
-/* The member is in the path; the body is empty. */
+/* The member is in the path. */
 static void change_one(struct api_request *x, enum gateway_change kind)
 {
     struct body b;
-    if (member_is_allowed(x) && body_read(x, &b, NULL, 0)) {
+    if (member_is_allowed(x) && BODY_READ(x, &b, change_fields)) {
+        member_start(x, kind, slice_make(NULL, 0), b.f.actor_id, render_change);
         body_close(&b);
-        member_start(x, kind, slice_make(NULL, 0), render_change);
     }
 }
 

@@ -6,6 +6,8 @@
 #include "service/http/api.h"
 
 static const char *const page_parameters[] = {"prefix", "limit", "cursor", "stale", NULL};
+static const char *const history_parameters[] = {"at",     "since", "until", "limit",
+                                                 "cursor", "stale", NULL};
 static const char *const show_parameters[] = {"limit", "stale", NULL};
 static const char *const session_parameters[] = {"limit", "cursor", "stale", "private", NULL};
 static const char *const stale_parameters[] = {"stale", NULL};
@@ -38,6 +40,7 @@ static const struct route routes[] = {
     {HTTP_POST, ROUTE_NAME, LOCKS "/", "force-unlock", api_force_unlock, NEED_OPERATE, NULL},
     {HTTP_POST, ROUTE_NAME, LOCKS "/", "revoke", api_revoke, NEED_OPERATE, NULL},
     {HTTP_GET, ROUTE_EXACT, LOCKS, NULL, api_lock_list, NEED_ROWS, page_parameters},
+    {HTTP_GET, ROUTE_NAME, LOCKS "/", "history", api_lock_history, NEED_READ, history_parameters},
     {HTTP_GET, ROUTE_NAME, LOCKS "/", NULL, api_lock_show, NEED_READ, show_parameters},
     {HTTP_POST, ROUTE_ID, SESSIONS "/", "keepalive", api_session_keepalive, NEED_OWNER, NULL},
     {HTTP_POST, ROUTE_EXACT, SESSIONS, NULL, api_session_open, NEED_SESSION, NULL},

@@ -176,9 +176,16 @@ static void answer(struct api_request *x)
 static void on_page(struct api_request *x, const struct event_page *page, enum hf_error error,
                     const char *why);
 
+static void without_log(struct api_request *x, struct audit_search *a, enum hf_error error,
+                        const char *why);
+
 static void scan(struct api_request *x, struct audit_search *a)
 {
     const struct audit_query *q = &a->query;
+    if (x->service->gateway.scan_events == NULL) {
+        without_log(x, a, HF_EVENT_LOG, NULL);
+        return;
+    }
     struct event_scan scan = {
         .kinds = SCAN_AUDIT,
         .tenant = x->caller.id.tenant,

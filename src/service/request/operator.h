@@ -38,10 +38,11 @@ static inline enum tier operator_tier_of(const struct audit_view *record)
     return record->is_note ? TIER_EFFICIENCY : TIER_CORRECTNESS;
 }
 
-/* api_member.c. The member is x->member; `address` is for adding. */
+/* api_member.c. The member is x->member; `address` is for adding; `actor`, for the audit record, may be
+ * empty. */
 enum { MEMBER_ADDRESS_MAX = 255 };
 bool member_is_allowed(struct api_request *x);
 void member_start(struct api_request *x, enum gateway_change kind, struct slice address,
-                  render_fn render);
+                  struct slice actor, render_fn render);
 
 #endif
