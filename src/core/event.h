@@ -94,6 +94,9 @@ FIELD_NUMBER_TYPE(event_type, enum event_type)
 /* Slices are borrowed during the callback. Fields that do not apply are zero. */
 struct event {
     EVENT_FIELDS(FIELD_MEMBER)
+    /* EXPIRED, where it was applied; not sent: the deadline, and when the TTL began. */
+    uint64_t due_ms;
+    uint64_t life_ms;
 };
 
 const char *event_name(enum event_type type);

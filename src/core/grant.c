@@ -373,23 +373,25 @@ static bool is_clean(enum ended how)
     return how == ENDED_RELEASED || how == ENDED_SESSION_CLOSED;
 }
 
+static enum event_type end_event(enum ended how)
+{
+    return is_clean(how)          ? EVENT_RELEASED
+           : how == ENDED_FORCED  ? EVENT_FORCED
+           : how == ENDED_REVOKED ? EVENT_REVOKED
+                                  : EVENT_EXPIRED;
+}
+
+/* `end` has what all parts share. */
 static void announce_end(struct core *c, const struct grant *g, uint32_t part, uint32_t parts,
-                         enum ended how, struct slice actor, struct slice text, struct slice trace)
+                         const struct event *end)
 {
     hf_assert(part >= 1 && part <= parts);
-    struct event e = {.type = is_clean(how)          ? EVENT_RELEASED
-                              : how == ENDED_FORCED  ? EVENT_FORCED
-                              : how == ENDED_REVOKED ? EVENT_REVOKED
-                                                     : EVENT_EXPIRED};
+    struct event e = *end;
     event_about_grant(c, g, &e);
     e.part = part;
     e.parts = parts;
-    e.ended = how;
-    e.actor = actor;
-    e.text = text;
-    e.trace = trace;
     event_emit(c, &e);
-    if (!is_clean(how)) {
+    if (!is_clean(e.ended)) {
         e.type = EVENT_LOST;
         event_emit(c, &e);
     }
@@ -490,9 +492,18 @@ void grant_end(struct core *c, ref grant, enum ended how, uint64_t at_ms, struct
     }
     uint64_t delay_from_ms = is_clean(how) || no_delay ? NO_DELAY : at_ms;
     uint8_t bytes[LIMIT_TRACE];
-    struct slice trace = d == NULL ? slice_make(NULL, 0) : grant_trace_copy(c, g, bytes);
+    struct event end = {.type = end_event(how),
+                        .ended = how,
+                        .actor = actor,
+                        .text = text,
+                        .trace = d == NULL ? slice_make(NULL, 0) : grant_trace_copy(c, g, bytes)};
+    if (end.type == EVENT_EXPIRED) {
+        uint32_t ttl_ms = grant_ttl(c, g);
+        end.due_ms = at_ms;
+        end.life_ms = at_ms > ttl_ms ? at_ms - ttl_ms : 0;
+    }
     for (uint32_t i = 0; i < count; i++) {
-        announce_end(c, grant_at(c, parts[i]), i + 1, count, how, actor, text, trace);
+        announce_end(c, grant_at(c, parts[i]), i + 1, count, &end);
         grant_remove(c, parts[i], i == 0, delay_from_ms);
     }
     if (group != 0) {

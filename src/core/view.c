@@ -389,3 +389,49 @@ bool view_fence(const struct core *c, uint32_t tenant, struct slice resource, ui
     }
     return f != NULL;
 }
+
+struct oldest_page {
+    const struct core *c;
+    uint32_t visits;
+    struct oldest_hold *oldest;
+};
+
+/* Grants have rising tokens and times, so the first of a name is its oldest. */
+static void visit_oldest(void *ctx, ref obj)
+{
+    struct oldest_page *page = ctx;
+    const struct core *c = page->c;
+    const struct lock *l = lock_at(c, obj);
+    page->visits++;
+    if (l->holders == 0) {
+        return;
+    }
+    const struct grant *g = grant_at(c, RING_FIRST(c, l->holders, grant, in_lock));
+    if (g->since_ms < page->oldest->since_ms) {
+        page->oldest->since_ms = g->since_ms;
+        page->oldest->token = g->token;
+        page->oldest->tenant = l->tenant;
+        page->oldest->name_len = l->name_len;
+        memcpy(page->oldest->name, l->name, l->name_len);
+    }
+}
+
+uint64_t view_oldest(const struct core *c, uint64_t cursor, uint32_t visits,
+                     struct oldest_hold *oldest)
+{
+    struct oldest_page page = {.c = c, .oldest = oldest};
+    hf_assert(visits > 0);
+    do {
+        cursor = table_scan(&c->locks, cursor, visit_oldest, &page);
+        page.visits++; /* also an empty bucket */
+    } while (cursor != VIEW_END && page.visits < visits);
+    return cursor;
+}
+
+bool view_still_holds(const struct core *c, const struct oldest_hold *hold)
+{
+    ref obj = lock_find(c, hold->tenant, slice_make(hold->name, hold->name_len));
+    ref holders = obj == 0 ? 0 : lock_at(c, obj)->holders;
+    return holders != 0 &&
+           grant_at(c, RING_FIRST(c, holders, grant, in_lock))->token == hold->token;
+}

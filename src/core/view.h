@@ -209,6 +209,21 @@ typedef void (*view_long_held_fn)(void *ctx, uint32_t tenant, struct slice name,
 uint64_t view_long_held(const struct core *core, uint64_t now_ms, uint64_t cursor, uint32_t visits,
                         view_long_held_fn on_grant, void *ctx);
 
+/* The hold that began first. since_ms UINT64_MAX: none. */
+struct oldest_hold {
+    uint64_t since_ms;
+    uint64_t token;
+    uint32_t tenant;
+    uint32_t name_len;
+    uint8_t name[LIMIT_NAME];
+};
+/* Examines about `visits` names from `cursor` (0 first) and replaces `oldest` by an older hold;
+ * returns the next cursor or VIEW_END. */
+uint64_t view_oldest(const struct core *core, uint64_t cursor, uint32_t visits,
+                     struct oldest_hold *oldest);
+/* Whether that holder is still the first of its name. */
+bool view_still_holds(const struct core *core, const struct oldest_hold *hold);
+
 /* The event up to which a sink was sent all events. */
 struct sink_view {
     struct slice name;

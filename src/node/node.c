@@ -157,6 +157,8 @@ struct node *node_new(const struct node_options *options, char problem[NODE_PROB
     n->options = *options;
     n->counts = memory_alloc(options->memory, sizeof(*n->counts));
     memset(n->counts, 0, sizeof(*n->counts));
+    n->oldest.found.since_ms = UINT64_MAX;
+    n->oldest.scanned.since_ms = UINT64_MAX;
     n->timer_fd = -1;
     n->descriptors.open = descriptors_open();
     n->lock_lines = lock_lines_new(options->memory, options->journal);

@@ -22,6 +22,7 @@
 #include "base/limits.h"
 #include "events/event_log.h"
 #include "net/address.h"
+#include "node/counts/counts.h"
 #include "node/peers/peer_protocol.h"
 #include "redis/tier.h"
 #include "replica/quota.h"
@@ -128,6 +129,9 @@ struct node_view {
     uint64_t snapshot_bytes, log_disk_bytes;
     uint64_t appends, direct_appends, appended_entries, appended_bytes, append_us, append_worst_us;
     uint64_t outstanding; /* requests in flight to the leader, or waiting for one */
+    uint64_t queued;      /* of these: not sent yet */
+    uint64_t http1_connections, http2_connections, http1_accepted, http2_accepted;
+    uint64_t http_requests, grpc_requests, subscribers;
     uint64_t connections, requests, waiting, streams, dropped_streams;
     uint64_t clients, clients_max, clients_refused, clients_evicted, accept_pauses;
     uint64_t connection_bytes, connection_bytes_max, connections_closed, stalled_streams;
@@ -141,6 +145,10 @@ struct node_view {
     uint64_t state_bytes, state_max, state_refused;
     bool state_nearly_full;
     uint64_t counter, epoch;
+    uint64_t oldest_hold_ms; /* 0: none, or this node does not lead */
+    uint64_t version;        /* of the state machine */
+    const struct node_counts *counts;
+    struct distribution append_times;
     bool has_auth;
     uint64_t policy_version, auth_failures;
     /* As leader since start, by the missing right. */

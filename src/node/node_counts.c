@@ -17,6 +17,7 @@ static void fill_state(struct node *n, struct leader_stats *out)
     out->waiters = state.waiters + memory.waiters;
     out->sessions = state.sessions + memory.sessions;
     out->long_held = state.long_held + memory.long_held;
+    out->oldest_hold_ms = node_oldest_hold_ms(n);
 }
 
 static void add_tier(const struct tier_counts *t, struct leader_stats *out)
@@ -74,5 +75,11 @@ bool node_answer_query(void *ctx, struct slice query, struct buffer *out)
 
 void node_step_counts(struct node *n, struct replica_time now)
 {
+    struct replica_status status;
+    replica_status(n->replica, now, &status);
     counts_tick(n->counts, now.boot_us);
+    if (status.leader != 0) {
+        cluster_time_note(&n->counts->time, status.term, status.clock_from_ms, status.cluster_ms,
+                          now.boot_us);
+    }
 }

@@ -42,8 +42,13 @@ static void note_leader(struct node *n, const struct replica_status *status)
                      JOURNAL_NUMBER("leader", status->leader),
                      JOURNAL_NUMBER("commit", status->commit_index));
     }
+    if (status->leader != 0 && status->leader != n->leader_seen) {
+        n->leader_seen = status->leader;
+        n->counts->leader_changes++;
+    }
     if (status->serving && !n->serving) {
         n->serving_us = node_now(n).boot_us;
+        n->counts->leaderships++;
         journal_note(n->options.journal, INFO, RAFT, "serving",
                      JOURNAL_NUMBER("epoch", core_epoch(replica_core(n->replica))));
     }
@@ -60,6 +65,7 @@ void node_follow_change(struct node *n)
     node_tier_members(n);
     node_follow_tier(n);
     note_leader(n, &status);
+    node_step_counts(n, node_now(n)); /* the begin of a term in cluster time */
 }
 
 /* Detaches the waiters of a node that is gone; once, until it is reachable again. */
@@ -170,6 +176,7 @@ void node_maintain(struct node *n, struct replica_time now)
     declare_gone(n, now);
     node_step_streams(n, now);
     node_step_alerts(n, now);
+    node_step_oldest(n, now);
     hand_over_if_full(n, now);
     drop_old_log(n);
     node_step_clients(n, now);

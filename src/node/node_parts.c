@@ -38,12 +38,14 @@ static void on_snapshot_taken(void *ctx, uint64_t index, uint64_t bytes)
 {
     struct node *n = ctx;
     follow_size(n, bytes);
+    n->counts->snapshots_taken++;
     replica_snapshot_taken(n->replica, index, node_now(n));
 }
 
 static void on_snapshot_failed(void *ctx)
 {
     struct node *n = ctx;
+    n->counts->snapshots_failed++;
     replica_snapshot_failed(n->replica, node_now(n));
 }
 
@@ -52,6 +54,7 @@ void node_on_fetched(void *ctx, struct core *core, uint64_t bytes)
     struct node *n = ctx;
     follow_size(n, bytes);
     node_events_replaced(n, core);
+    n->counts->snapshots_installed++;
     replica_snapshot_installed(n->replica, core, node_now(n));
     n->drop_before = replica_log_start(n->replica);
     service_state_replaced(n->service);

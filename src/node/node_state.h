@@ -70,6 +70,18 @@ struct node_slow {
     uint64_t omitted;   /* since the last line */
 };
 
+/* The oldest hold; node_oldest.c. */
+struct node_oldest {
+    bool scanning;
+    bool in_tier; /* the cursor is in the tier EFFICIENCY */
+    bool found_in_tier;
+    uint64_t cursor;  /* of view_oldest */
+    uint64_t next_us; /* boot time before which no other scan begins */
+    struct oldest_hold found;
+    struct oldest_hold scanned; /* by the scan in progress */
+    bool scanned_in_tier;
+};
+
 /* A node's subscription to events of the tier EFFICIENCY. */
 struct node_interest {
     uint64_t peer;
@@ -213,6 +225,7 @@ struct node {
     bool ready;
     uint64_t serving_us;
     uint64_t leader;
+    uint64_t leader_seen; /* the last one that was known */
     uint64_t term;
     uint64_t snapshot_size; /* of the newest, in bytes */
     uint64_t drop_before;   /* the log thread reads it while `dropping` */
@@ -233,6 +246,7 @@ struct node {
     struct node_stream_walk stream_walks[LIMIT_NODES];
     struct node_alerts alerts;
     struct node_slow slow;
+    struct node_oldest oldest;
 
     uint8_t random[4096]; /* for future ids */
     uint32_t random_left;
@@ -388,6 +402,10 @@ void node_slow_entry(struct node *n, const struct replica_applying *entry);
 void node_on_slow(void *ctx, const struct forward_slow *slow);
 /* node_alerts.c */
 void node_step_alerts(struct node *n, struct replica_time now);
+/* node_oldest.c */
+void node_step_oldest(struct node *n, struct replica_time now);
+/* On the leader; 0 if nothing is held, and on other nodes. */
+uint64_t node_oldest_hold_ms(struct node *n);
 void node_maintain(struct node *n, struct replica_time now);
 
 #endif

@@ -21,6 +21,7 @@ static void view_replica(struct node *n, struct node_view *out)
     out->snapshot_index = status.snapshot_index;
     out->counter = core_counter(core);
     out->epoch = core_epoch(core);
+    out->version = core_version(core);
     core_stats(core, &out->state);
     const struct core *memory = node_memory_core(n);
     if (memory != NULL) {
@@ -39,6 +40,7 @@ static void view_disk(struct node *n, struct node_view *out)
     out->appended_bytes = stats.bytes;
     out->append_us = stats.sync_us;
     out->append_worst_us = stats.worst_us;
+    logger_append_times(n->logger, &out->append_times);
     out->log_disk_bytes = stats.disk_bytes;
     out->snapshot_bytes = n->snapshot_size;
 }
@@ -102,7 +104,10 @@ void node_view(struct node *n, struct node_view *out)
                               .leader_client_address = "",
                               .disk_full = n->disk_full,
                               .uptime_ms = (node_now(n).boot_us - n->started_us) / 1000,
-                              .outstanding = forward_outstanding(n->forward)};
+                              .outstanding = forward_outstanding(n->forward),
+                              .queued = forward_queued(n->forward),
+                              .oldest_hold_ms = node_oldest_hold_ms(n),
+                              .counts = n->counts};
     view_replica(n, out);
     view_disk(n, out);
     view_events(n, out);
@@ -128,7 +133,14 @@ void node_view(struct node *n, struct node_view *out)
     service_stats(n->service, &stats);
     view_auth(n, &stats, out);
     out->connections = stats.connections;
+    out->http2_connections = stats.http2_connections;
+    out->http1_connections = stats.connections - stats.http2_connections;
+    out->http2_accepted = stats.http2_accepted;
+    out->http1_accepted = stats.accepted - stats.http2_accepted;
     out->requests = stats.requests;
+    out->grpc_requests = stats.grpc_requests;
+    out->http_requests = stats.requests - stats.grpc_requests;
+    out->subscribers = service_subscribers(n->service);
     out->waiting = stats.waiting;
     out->streams = stats.streams;
     out->dropped_streams = stats.dropped_streams;

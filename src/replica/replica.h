@@ -146,6 +146,7 @@ struct replica_status {
     uint64_t applied_index;
     uint64_t snapshot_index;
     uint64_t cluster_ms;
+    uint64_t clock_from_ms; /* as leader: where its clock began; else 0 */
 };
 void replica_status(const struct replica *r, struct replica_time now, struct replica_status *out);
 /* replica_when_us: the boot time at which a leader's clock will show `cluster_ms`. */

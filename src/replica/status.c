@@ -16,6 +16,7 @@ void replica_status(const struct replica *r, struct replica_time now, struct rep
         .applied_index = r->applied,
         .snapshot_index = r->engine.snapshot.index,
         .cluster_ms = clock_now_ms(&r->clock, now.boot_us),
+        .clock_from_ms = r->clock.running ? r->clock.base_ms : 0,
     };
 }
 

@@ -5,7 +5,8 @@
 #include <inttypes.h>
 #include <stddef.h>
 
-enum metric_kind { GAUGE, COUNTER };
+#include "server/metrics_text.h"
+
 enum unit { PLAIN, FLAG, MS, US }; /* of the member; times are printed in seconds */
 
 struct metric {
@@ -43,7 +44,17 @@ static const struct metric metrics[] = {
     {"log_append_seconds_total", COUNTER, US, U64(append_us), "Seconds spent in log writes and their syncs since start."},
     {"log_append_worst_seconds", GAUGE, US, U64(append_worst_us), "Duration of the slowest log write and sync since start, in seconds."},
     {"disk_full", GAUGE, FLAG, BOOL(disk_full), "1 if the log is waiting for free disk space, else 0."},
-    {"requests_outstanding", GAUGE, PLAIN, U64(outstanding), "Requests that this node has sent to the leader and that are not answered yet."},
+    {"requests_outstanding", GAUGE, PLAIN, U64(outstanding), "Requests of this node's clients to the leader that are not answered yet."},
+    {"requests_queued", GAUGE, PLAIN, U64(queued), "Requests of requests_outstanding that are not sent to the leader yet."},
+    {"connections{protocol=\"http1\"}", GAUGE, PLAIN, U64(http1_connections), "Open client connections by protocol; gRPC uses HTTP/2."},
+    {"connections{protocol=\"http2\"}", GAUGE, PLAIN, U64(http2_connections), ""},
+    {"connections{protocol=\"resp\"}", GAUGE, PLAIN, U64(resp_connections), ""},
+    {"connections_accepted_total{protocol=\"http1\"}", COUNTER, PLAIN, U64(http1_accepted), "Client connections since start by protocol; gRPC uses HTTP/2."},
+    {"connections_accepted_total{protocol=\"http2\"}", COUNTER, PLAIN, U64(http2_accepted), ""},
+    {"connections_accepted_total{protocol=\"resp\"}", COUNTER, PLAIN, U64(resp_accepted), ""},
+    {"protocol_requests_total{protocol=\"http\"}", COUNTER, PLAIN, U64(http_requests), "Requests answered by this node since start by protocol."},
+    {"protocol_requests_total{protocol=\"grpc\"}", COUNTER, PLAIN, U64(grpc_requests), ""},
+    {"protocol_requests_total{protocol=\"resp\"}", COUNTER, PLAIN, U64(resp_commands), ""},
     {"client_connections", GAUGE, PLAIN, U64(connections), "Open HTTP and gRPC client connections."},
     {"clients", GAUGE, PLAIN, U64(clients), "Open client connections on all ports."},
     {"clients_max", GAUGE, PLAIN, U64(clients_max), "Limit of open client connections: max-clients, or less if the limit of open files is lower."},
@@ -65,6 +76,7 @@ static const struct metric metrics[] = {
     {"resp_conflicts_total", COUNTER, PLAIN, U64(resp_conflicts), "Redis-protocol commands and scripts run again since start because their keys had changed."},
     {"resp_scripts_total", COUNTER, PLAIN, U64(resp_scripts), "Scripts run since start."},
     {"resp_scripts_stopped_total", COUNTER, PLAIN, U64(resp_stopped), "Scripts stopped at a limit since start."},
+    {"resp_subscribers", GAUGE, PLAIN, U64(subscribers), "Open Redis-protocol connections that are subscribed to a channel."},
     {"resp_subscribers_dropped_total", COUNTER, PLAIN, U64(resp_dropped), "Redis-protocol subscribers closed since start because they read too slowly."},
     {"locks", GAUGE, PLAIN, U64(state.names), "Lock names that are held, waited for or in lock-delay."},
     {"grants", GAUGE, PLAIN, U64(state.grants), "Current lock holders; a lock with several holders counts once for each."},
@@ -72,7 +84,6 @@ static const struct metric metrics[] = {
     {"waiters", GAUGE, PLAIN, U64(state.waiters), "Requests waiting in the queues of all locks."},
     {"sessions", GAUGE, PLAIN, U64(state.sessions), "Open sessions, including the private sessions of locks that were acquired without one."},
     {"fence_marks", GAUGE, PLAIN, U64(state.fence_marks), "Resources for which the fence check stores the highest token."},
-    {"fence_rejections_total", COUNTER, PLAIN, U64(state.fence_rejections), "Tokens that the fence check rejected."},
     {"audit_records", GAUGE, PLAIN, U64(state.audit_records), "Audit records stored."},
     {"state_bytes", GAUGE, PLAIN, U64(state_bytes), "Bytes of live state in both tiers that count against state-max."},
     {"state_max_bytes", GAUGE, PLAIN, U64(state_max), "Smallest state-max of the members as far as this node knows them, in bytes; 0 if there is no limit."},
@@ -84,8 +95,12 @@ static const struct metric metrics[] = {
     {"memory_waiters", GAUGE, PLAIN, U64(memory.waiters), "Requests waiting in the queues of the EFFICIENCY tier."},
     {"memory_sessions", GAUGE, PLAIN, U64(memory.sessions), "Sessions in the EFFICIENCY tier, private and mirrored ones."},
     {"memory_bytes", GAUGE, PLAIN, U64(memory.bytes), "Memory used by the EFFICIENCY tier in bytes."},
-    {"token_counter", GAUGE, PLAIN, U64(counter), "Counter C of the fencing tokens; a token is C * 1024 + e."},
-    {"epoch", GAUGE, PLAIN, U64(epoch), "Counter C at the start of the newest leadership."},
+    {"token_number", GAUGE, PLAIN, U64(counter), "Number C of the fencing tokens; a token is C * 1024 + e."},
+    {"epoch", GAUGE, PLAIN, U64(epoch), "Number C at the start of the newest leadership."},
+    {"state_version", GAUGE, PLAIN, U64(version), "Version of the replicated state."},
+    {"counters", GAUGE, PLAIN, U64(state.counters), "Counters of the Redis protocol."},
+    {"long_held_rules", GAUGE, PLAIN, U64(state.alerts), "Long-held rules of all tenants."},
+    {"oldest_hold_seconds", GAUGE, MS, U64(oldest_hold_ms), "Age of the oldest current hold of both tiers; 0 on nodes that are not the leader."},
 };
 
 /* Only with an event log. */
@@ -140,13 +155,6 @@ static const struct metric redis_metrics[] = {
 };
 /* clang-format on */
 
-static void put_title(struct buffer *out, const char *name, enum metric_kind kind, const char *help)
-{
-    int len = (int)strcspn(name, "{");
-    buffer_printf(out, "# HELP holdfast_%.*s %s\n# TYPE holdfast_%.*s %s\n", len, name, help, len,
-                  name, kind == COUNTER ? "counter" : "gauge");
-}
-
 static void put_value(struct buffer *out, const struct metric *m, const struct node_view *view)
 {
     const char *at = (const char *)view + m->offset;
@@ -170,19 +178,20 @@ static void put_value(struct buffer *out, const struct metric *m, const struct n
 /* With the id as a label. */
 static void put_members(struct buffer *out, const struct gateway_member *members, uint32_t count)
 {
-    put_title(out, "member_healthy", GAUGE,
-              "1 if this node is in contact with the member, else 0.");
+    metrics_put_title(out, "member_healthy", GAUGE,
+                      "1 if this node is in contact with the member, else 0.");
     for (uint32_t i = 0; i < count; i++) {
         buffer_printf(out, "holdfast_member_healthy{member=\"%" PRIu64 "\"} %d\n", members[i].id,
                       members[i].healthy);
     }
-    put_title(out, "member_voter", GAUGE, "1 for a voter, 0 for a learner.");
+    metrics_put_title(out, "member_voter", GAUGE, "1 for a voter, 0 for a learner.");
     for (uint32_t i = 0; i < count; i++) {
         buffer_printf(out, "holdfast_member_voter{member=\"%" PRIu64 "\"} %d\n", members[i].id,
                       members[i].voter);
     }
-    put_title(out, "member_lag_entries", GAUGE,
-              "Log entries that the member is behind the leader; only the leader reports it.");
+    metrics_put_title(
+        out, "member_lag_entries", GAUGE,
+        "Log entries that the member is behind the leader; only the leader reports it.");
     for (uint32_t i = 0; i < count; i++) {
         if (members[i].lag != UINT64_MAX) {
             buffer_printf(out, "holdfast_member_lag_entries{member=\"%" PRIu64 "\"} %" PRIu64 "\n",
@@ -218,8 +227,8 @@ static void put_tenants(struct buffer *out, const struct node_tenant *tenants, u
         "The quota of the tenant.",
         "Requests of the tenant refused by this node because of the quota."};
     for (unsigned metric = TENANT_USED; metric <= TENANT_REFUSED && count > 0; metric++) {
-        put_title(out, tenant_metrics[metric], metric == TENANT_REFUSED ? COUNTER : GAUGE,
-                  help[metric]);
+        metrics_put_title(out, tenant_metrics[metric], metric == TENANT_REFUSED ? COUNTER : GAUGE,
+                          help[metric]);
         for (uint32_t i = 0; i < count; i++) {
             put_tenant(out, &tenants[i], (enum tenant_metric)metric);
         }
@@ -237,7 +246,7 @@ static void put_table(struct buffer *out, const struct metric *table, size_t cou
 {
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || !is_same_metric(table[i].name, table[i - 1].name)) {
-            put_title(out, table[i].name, table[i].kind, table[i].help);
+            metrics_put_title(out, table[i].name, table[i].kind, table[i].help);
         }
         put_value(out, &table[i], view);
     }
@@ -249,6 +258,7 @@ void metrics_write(const struct node_view *view, const struct metric_rows *rows,
     if (view->has_events) {
         put_table(out, event_metrics, sizeof(event_metrics) / sizeof(event_metrics[0]), view);
     }
+    metrics_put_counts(view, out);
     if (view->has_auth) {
         put_table(out, auth_metrics, sizeof(auth_metrics) / sizeof(auth_metrics[0]), view);
     }

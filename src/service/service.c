@@ -155,7 +155,11 @@ void service_drain(struct service *s)
 void service_stats(const struct service *s, struct service_stats *out)
 {
     *out = (struct service_stats){.connections = s->conn_count,
+                                  .http2_connections = s->http2_conn_count,
+                                  .accepted = s->conns_accepted,
+                                  .http2_accepted = s->http2_accepted,
                                   .requests = s->requests,
+                                  .grpc_requests = s->grpc_requests,
                                   .waiting = s->waiting_count,
                                   .streams = s->stream_count,
                                   .dropped_streams = s->dropped_streams,

@@ -95,9 +95,13 @@ bool service_has_transactions(const struct service *s);
 void service_drain(struct service *s);
 
 struct service_stats {
-    uint64_t connections;
-    uint64_t requests; /* answered since start */
-    uint64_t waiting;  /* acquires held open */
+    uint64_t connections;       /* HTTP and gRPC */
+    uint64_t http2_connections; /* of these */
+    uint64_t accepted;          /* HTTP and gRPC connections, since start */
+    uint64_t http2_accepted;    /* of these */
+    uint64_t requests;          /* answered since start */
+    uint64_t grpc_requests;     /* of these */
+    uint64_t waiting;           /* acquires held open */
     uint64_t streams;
     uint64_t dropped_streams; /* the client was too slow, since start */
     uint64_t conn_bytes;      /* held by HTTP connections, and its limit */
@@ -116,6 +120,8 @@ struct service_stats {
 };
 
 void service_stats(const struct service *s, struct service_stats *out);
+/* Redis-protocol connections that are subscribed to a channel. Visits all connections. */
+uint64_t service_subscribers(const struct service *s);
 
 /* One tenant as this node sees it (S15): its state in both tiers on the leader, in the tier
  * CORRECTNESS on other nodes; watches, and refused reads and watches, of this node. */

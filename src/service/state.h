@@ -73,6 +73,9 @@ struct service {
     /* http_conn*.c */
     struct list conns;
     uint64_t conn_count;
+    uint64_t conns_accepted;
+    uint64_t http2_conn_count;
+    uint64_t http2_accepted;
     struct conn_budget budget;
     struct list ready; /* with input to process or output to write */
     /* In order of the deadlines. */
@@ -101,7 +104,8 @@ struct service {
     struct list quiet; /* with HTTP/2 streams, by last input */
 
     uint64_t requests;
-    uint64_t date_s; /* of `date` */
+    uint64_t grpc_requests; /* a part of them */
+    uint64_t date_s;        /* of `date` */
     char date[HTTP1_DATE_LEN + 1];
 };
 

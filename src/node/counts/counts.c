@@ -37,8 +37,17 @@ static void note_wait(struct tier_counts *t, const struct event *e, enum reason 
     }
 }
 
-static void note_event(struct tier_counts *t, const struct event *e)
+static void note_overrun(struct node_counts *c, struct tier_counts *t, const struct event *e)
 {
+    uint64_t us = ms_between_as_us(e->due_ms, e->at_ms);
+    us += cluster_time_lost_us(&c->time, e->life_ms, e->at_ms);
+    distribution_add(&t->overrun_us, us);
+    t->overrun_worst_us = us > t->overrun_worst_us ? us : t->overrun_worst_us;
+}
+
+static void note_event(struct node_counts *c, enum tier tier, const struct event *e)
+{
+    struct tier_counts *t = &c->tiers[tier];
     switch (e->type) {
     case EVENT_GRANTED:
         t->grants++;
@@ -53,6 +62,7 @@ static void note_event(struct tier_counts *t, const struct event *e)
         break;
     case EVENT_EXPIRED:
         t->expired++;
+        note_overrun(c, t, e);
         break;
     case EVENT_FORCED:
         t->forced++;
@@ -84,13 +94,13 @@ static void note_event(struct tier_counts *t, const struct event *e)
 void counts_event(struct node_counts *c, const struct event *event)
 {
     if (c->is_own) {
-        note_event(&c->tiers[TIER_CORRECTNESS], event);
+        note_event(c, TIER_CORRECTNESS, event);
     }
 }
 
 void counts_tier_event(struct node_counts *c, const struct event *event)
 {
-    note_event(&c->tiers[TIER_EFFICIENCY], event);
+    note_event(c, TIER_EFFICIENCY, event);
 }
 
 static enum acquired acquired_by(const struct result *r)
@@ -163,6 +173,11 @@ void counts_result(struct node_counts *c, enum tier tier, const struct result *r
         return;
     case COMMAND_KEEPALIVE:
         note_keepalive(t, r);
+        return;
+    case COMMAND_FENCE_CHECK:
+        if (r->error == HF_OK) {
+            t->fence_checks[r->accepted]++;
+        }
         return;
     default:
         return;

@@ -12,6 +12,7 @@
 #include "base/distribution.h"
 #include "base/tier.h"
 #include "core/event.h"
+#include "node/counts/cluster_time.h"
 #include "replica/ports.h"
 
 /* Of an acquire. */
@@ -46,6 +47,7 @@ struct tier_counts {
     uint64_t keepalives; /* sessions */
     uint64_t keepalive_failures;
     uint64_t expired;
+    uint64_t overrun_worst_us; /* of overrun_us */
     uint64_t forced;
     uint64_t revoked;
     uint64_t revoke_requests;
@@ -53,8 +55,12 @@ struct tier_counts {
     uint64_t sessions_opened; /* none of them private */
     uint64_t sessions_closed;
     uint64_t sessions_expired;
+    uint64_t fence_checks[2]; /* rejected, accepted */
     struct distribution hold_us;
     struct distribution wait_us;
+    /* Of expired leases: from the deadline to the end, with the time without a leader since the TTL
+     * began (S1.3). */
+    struct distribution overrun_us;
 };
 
 /* Latencies that /api/v1/stats shows of the last seconds. */
@@ -68,6 +74,12 @@ enum latency_kind {
 
 struct node_counts {
     struct tier_counts tiers[COUNTS_TIERS];
+    uint64_t leaderships;    /* of this node */
+    uint64_t leader_changes; /* as this node saw them */
+    uint64_t snapshots_taken;
+    uint64_t snapshots_failed;
+    uint64_t snapshots_installed;
+    struct cluster_time time;
     uint64_t requests; /* commands and reads that this node answered as leader */
     /* Of the clients of this node: until the answer, which may be that the request waits. */
     struct distribution acquire_us[COUNTS_TIERS][ACQUIRED_COUNT];

@@ -481,6 +481,11 @@ uint32_t forward_outstanding(const struct forward *f)
            f->counts[CALL_CATCHING_UP];
 }
 
+uint32_t forward_queued(const struct forward *f)
+{
+    return f->counts[CALL_WAITING];
+}
+
 uint64_t forward_epoch(const struct forward *f)
 {
     return f->epoch;

@@ -114,6 +114,8 @@ void forward_run(struct forward *f);
 /* Latest boot time (ms) of the next forward_run; UINT64_MAX: nothing is outstanding. */
 uint64_t forward_next_ms(const struct forward *f);
 uint32_t forward_outstanding(const struct forward *f);
+/* Of these: not sent yet. */
+uint32_t forward_queued(const struct forward *f);
 /* The highest epoch in an answer of a leader, or 0. Our own state may be behind it (S10.2). */
 uint64_t forward_epoch(const struct forward *f);
 /* Cluster time of the current leader, whose answers of the tier EFFICIENCY may be ahead of our

@@ -82,6 +82,7 @@ void logger_count_append(struct logger *l, size_t entries, size_t bytes, uint64_
     l->stats.entries += entries;
     l->stats.bytes += bytes;
     l->stats.sync_us += took_us;
+    distribution_add(&l->append_us, took_us);
     l->stats.worst_us = took_us > l->stats.worst_us ? took_us : l->stats.worst_us;
 }
 
@@ -514,6 +515,13 @@ void logger_stats(struct logger *l, struct logger_stats *out)
 {
     pthread_mutex_lock(&l->queue_lock);
     *out = l->stats;
+    pthread_mutex_unlock(&l->queue_lock);
+}
+
+void logger_append_times(struct logger *l, struct distribution *out)
+{
+    pthread_mutex_lock(&l->queue_lock);
+    *out = l->append_us;
     pthread_mutex_unlock(&l->queue_lock);
 }
 

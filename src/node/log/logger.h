@@ -23,6 +23,7 @@
 
 #include <uv.h>
 
+#include "base/distribution.h"
 #include "replica/ports.h"
 #include "storage/store.h"
 
@@ -75,5 +76,7 @@ struct logger_stats {
     uint64_t disk_bytes; /* of all files of the log */
 };
 void logger_stats(struct logger *l, struct logger_stats *out);
+/* Durations of appends, in us. */
+void logger_append_times(struct logger *l, struct distribution *out);
 
 #endif

@@ -58,6 +58,7 @@ struct logger {
     bool woken; /* wake_fd is signalled, not handled yet */
     struct problem problem;
     struct logger_stats stats;
+    struct distribution append_us;
 
     uint64_t fill_us;                 /* thread only: no log_fill before this time, disk was full */
     struct log_entry *merged;         /* used by the owner of the log */

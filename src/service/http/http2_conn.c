@@ -130,6 +130,8 @@ void http2_conn_begin(struct http_conn *conn)
     conn->resets = LIMIT_HTTP2_RESETS;
     conn->resets_ms = service_boot_ms(s);
     conn->http2 = http2_new(s->http2, &handlers, conn, &conn->out, OUTPUT_SOFT);
+    s->http2_conn_count++;
+    s->http2_accepted++;
 }
 
 static void drop_streams(struct http_conn *conn)
@@ -287,6 +289,7 @@ void http2_conn_close(struct http_conn *conn)
     drop_streams(conn);
     http2_free(conn->http2);
     conn->http2 = NULL;
+    conn->x.service->http2_conn_count--;
 }
 
 static bool deadline_before(const void *ctx, ref a, ref b)

@@ -87,6 +87,7 @@ struct http_conn *http_conn_new(struct service *s, const struct http_conn_option
     list_init(&conn->deadline);
     list_append(&s->conns, &conn->link);
     s->conn_count++;
+    s->conns_accepted++;
     conn_update_clock(conn);
     return conn;
 }

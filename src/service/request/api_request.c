@@ -103,6 +103,7 @@ static void give(struct api_request *x, int status, struct pending_request *pend
         .pending = pending,
     };
     s->requests++;
+    s->grpc_requests += !x->transport->is_json;
     x->transport->answer(x, &answer);
     buffer_truncate(&s->scratch, 0);
     if (s->scratch.capacity > SCRATCH_KEPT) {

@@ -68,6 +68,7 @@ void watch_drop(struct api_request *x, enum hf_error error, const char *why)
     watch_send_scratch(x);
     leave_streams(x);
     s->requests++;
+    s->grpc_requests += !x->transport->is_json;
     x->transport->end(x, error, why);
 }
 
@@ -103,6 +104,7 @@ static void on_looked(void *owner, enum hf_error error, const struct result *res
         /* An incomplete listing has no id to resume from. */
         leave_streams(x);
         s->requests++;
+        s->grpc_requests += !x->transport->is_json;
         x->transport->end(x, HF_UNAVAILABLE,
                           "cannot list the tier EFFICIENCY: no leader; start a new watch");
         return;

@@ -133,6 +133,16 @@ void resp_on_event(struct service *s, const struct event *event)
     }
 }
 
+uint64_t service_subscribers(const struct service *s)
+{
+    const struct resp_shared *shared = s->resp;
+    uint64_t count = 0;
+    for (const struct list *link = shared->conns.next; link != &shared->conns; link = link->next) {
+        count += resp_is_subscribed(LIST_OBJECT(link, struct resp_conn, link));
+    }
+    return count;
+}
+
 void resp_stats(const struct service *s, struct service_stats *out)
 {
     const struct resp_shared *shared = s->resp;

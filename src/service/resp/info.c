@@ -17,15 +17,11 @@ static void put_server(struct resp_conn *conn, struct buffer *out)
 static void put_clients(struct resp_conn *conn, struct buffer *out)
 {
     const struct resp_shared *shared = resp_shared(conn);
-    uint64_t subscribed = 0;
     if (!resp_sees_node(conn)) {
         return;
     }
-    for (const struct list *link = shared->conns.next; link != &shared->conns; link = link->next) {
-        subscribed += resp_is_subscribed(LIST_OBJECT(link, struct resp_conn, link));
-    }
     buffer_printf(out, "connected_clients:%" PRIu64 "\r\npubsub_clients:%" PRIu64 "\r\n",
-                  shared->conn_count, subscribed);
+                  shared->conn_count, service_subscribers(conn->service));
 }
 
 static void put_memory(struct resp_conn *conn, struct buffer *out)
