@@ -48,7 +48,10 @@ static const struct cli_command commands[] = {
      NULL},
     {"status", "show the leader, the members, and whether the cluster serves requests", "",
      "holdfast status --endpoints 10.0.0.1:4653,10.0.0.2:4653", status_main, status_options,
-     "The exit code is 69 if no majority of the voters is reachable."},
+     "Below the members it says what is wrong and what to do next. Each member is requested at its own client\n"
+     "address for that: its disk, its certificate, its clock. With --json, `problems` is a list of code,\n"
+     "severity (critical, warning, info), text and action.\n\n"
+     "The exit code is 69 if no majority of the voters is reachable, else 0."},
     {"top", "show the cluster and its busiest locks, updated continuously", "[PREFIX]", "holdfast top --sort wait billing/", top_main,
      top_options,
      "On a terminal, h shows the keys: the order of the locks, a filter by prefix, a page for each lock. "

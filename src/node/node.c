@@ -243,6 +243,7 @@ static void close_all(struct node *n)
         snapshot_fetch_stop(n->fetch);
     }
     snapshot_child_stop(n->child);
+    node_close_disk(n);
     logger_stop(n->logger);
     uv_close((uv_handle_t *)&n->awake, NULL);
     n->timer.data = n;

@@ -185,6 +185,7 @@ void node_maintain(struct node *n, struct replica_time now)
     }
     note_closed_connections(n, now);
     node_step_limit(n, now);
+    node_step_disk(n, now);
     node_step_counts(n, now);
     node_step_events(n, now.boot_us);
     node_step_refusals(n);

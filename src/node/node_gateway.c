@@ -69,6 +69,7 @@ static void fill_status(void *ctx, struct gateway_status *out)
     replica_status(n->replica, (struct replica_time){0, 0},
                    &status); /* no field that needs the time is used */
     *out = (struct gateway_status){
+        .cluster = n->self.cluster,
         .node = n->options.id,
         .leader = status.leader,
         .leader_client_address = client_address(n, status.leader),
@@ -78,6 +79,11 @@ static void fill_status(void *ctx, struct gateway_status *out)
         .state_max = n->admission.max,
         .serving = node_is_serving(n),
         .members_change = status.members_change,
+        .disk_free = n->disk_use.free_bytes,
+        .disk_total = n->disk_use.total_bytes,
+        .append_us = n->disk_use.append_us,
+        .disk_full = n->disk_full,
+        .state_version = core_version(replica_core(n->replica)),
     };
     if (n->self.is_certified) {
         out->certificate_until_s = (uint64_t)n->certificate.until_s;
@@ -144,6 +150,7 @@ static void fill_member(struct node *n, const struct replica_member *member,
         .voter = member->voter,
         .healthy = self || (known && view.reachable && view.silent_ms <= HEALTHY_MS),
         .lag = UINT64_MAX,
+        .state_version = self ? n->self.state : view.state,
     };
     if (self) {
         out->lag = status->is_leader ? 0 : UINT64_MAX;

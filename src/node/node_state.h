@@ -82,6 +82,18 @@ struct node_oldest {
     bool scanned_in_tier;
 };
 
+/* Looked at every ten seconds; node_disk.c. */
+struct node_disk_use {
+    uv_fs_t request; /* statfs, in a thread of libuv */
+    bool is_looking;
+    uint64_t next_us; /* boot time of the next look */
+    uint64_t free_bytes;
+    uint64_t total_bytes; /* 0: not known yet */
+    uint64_t appends;     /* since start, at the last look */
+    uint64_t sync_us;
+    uint64_t append_us; /* mean of the writes between the last two looks; 0: none */
+};
+
 /* A node's subscription to events of the tier EFFICIENCY. */
 struct node_interest {
     uint64_t peer;
@@ -232,6 +244,7 @@ struct node {
     bool dropping;
     bool cancel_child; /* the leader sends a snapshot: cancel our own */
     bool disk_full;
+    struct node_disk_use disk_use;
     bool transferring;
     bool transfer_begun; /* the engine has started it */
     uint64_t transfer_to;
@@ -323,6 +336,10 @@ void node_note_event(struct node *n, const struct event *e);
 void node_stats(struct node *n, struct leader_stats *out);
 bool node_answer_query(void *ctx, struct slice query, struct buffer *out);
 void node_step_counts(struct node *n, struct replica_time now);
+
+/* node_disk.c */
+void node_step_disk(struct node *n, struct replica_time now);
+void node_close_disk(struct node *n);
 
 /* node_redis.c */
 void node_open_redis(struct node *n);

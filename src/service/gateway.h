@@ -40,6 +40,7 @@ struct gateway_call {
 };
 
 struct gateway_status {
+    struct id cluster;
     uint64_t node;
     uint64_t leader;                   /* 0: unknown */
     const char *leader_client_address; /* "HOST:PORT" of its client port; "": unknown */
@@ -68,6 +69,13 @@ struct gateway_status {
     uint64_t events_dropped;           /* records, since start */
     uint64_t events_complete_since_ms; /* wall clock; 0: from the begin of the cluster */
     uint64_t events_complete_index;    /* all entries after this one are in it */
+    /* Of the data folder, looked at every ten seconds; 0: not known yet. */
+    uint64_t disk_free;
+    uint64_t disk_total;
+    uint64_t
+        append_us;  /* mean time of a write to the log in about the last ten seconds; 0: no write */
+    bool disk_full; /* a write failed for that reason, and is tried again */
+    uint32_t state_version; /* in force */
 };
 
 /* As this node sees it. */
@@ -76,8 +84,9 @@ struct gateway_member {
     const char *peer_address;
     const char *client_address; /* "": unknown */
     bool voter;
-    bool healthy; /* a message arrived within an election timeout; true for this node */
-    uint64_t lag; /* log entries behind the leader; UINT64_MAX: unknown */
+    bool healthy;           /* a message arrived within an election timeout; true for this node */
+    uint64_t lag;           /* log entries behind the leader; UINT64_MAX: unknown */
+    uint32_t state_version; /* newest that its program supports; 0: not known */
 };
 
 /* By an operator (DESIGN). The leader enforces the rules. */

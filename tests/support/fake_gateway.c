@@ -96,9 +96,9 @@ static uint64_t fake_cluster_ms(void *ctx)
 static uint32_t fake_members(void *ctx, struct gateway_member *out, uint32_t max)
 {
     static const struct gateway_member members[] = {
-        {1, "127.0.0.1:4654", "127.0.0.1:4653", true, true, 0},
-        {2, "127.0.0.1:4664", "127.0.0.1:4663", true, true, 7},
-        {3, "127.0.0.1:4674", "", false, false, UINT64_MAX},
+        {1, "127.0.0.1:4654", "127.0.0.1:4653", true, true, 0, 7},
+        {2, "127.0.0.1:4664", "127.0.0.1:4663", true, true, 7, 7},
+        {3, "127.0.0.1:4674", "", false, false, UINT64_MAX, 0},
     };
     uint32_t count = max < 3 ? max : 3;
     memcpy(out, members, count * sizeof(members[0]));

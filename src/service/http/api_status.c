@@ -1,6 +1,7 @@
 /* The cluster as this node sees it; the OpenAPI description. */
 #include "service/http/api.h"
 #include "service/http/openapi.h"
+#include "service/http/reply.h"
 
 enum { MEMBERS_MAX = 64 };
 
@@ -22,6 +23,11 @@ static void put_member(struct json_writer *w, const struct gateway_member *m, ui
         json_put_null(w, "lag");
     }
     json_put_bool(w, "healthy", m->healthy);
+    if (m->state_version != 0) {
+        json_put_u64(w, "state_version", m->state_version);
+    } else {
+        json_put_null(w, "state_version");
+    }
     json_write_close(w);
 }
 
@@ -62,6 +68,29 @@ static void put_certificate(struct api_request *x, const struct gateway_status *
     json_put_time(w, "expires_at", until_s * 1000);
     json_put_u64(w, "expires_in_seconds", until_s > now_s ? until_s - now_s : 0);
     json_put_time(w, "ca_expires_at", status->ca_until_s * 1000);
+    json_put_u64(w, "ca_expires_in_seconds",
+                 status->ca_until_s > now_s ? status->ca_until_s - now_s : 0);
+    json_write_close(w);
+}
+
+/* The bytes are those of all tenants. */
+static void put_use(const struct gateway_status *status, struct json_writer *w)
+{
+    if (status->state_max != 0) {
+        json_put_open(w, "state", '{');
+        json_put_u64(w, "bytes", status->state_bytes);
+        json_put_u64(w, "max_bytes", status->state_max);
+        json_write_close(w);
+    }
+    json_put_open(w, "disk", '{');
+    json_put_bool(w, "full", status->disk_full);
+    if (status->disk_total != 0) {
+        json_put_u64(w, "free_bytes", status->disk_free);
+        json_put_u64(w, "total_bytes", status->disk_total);
+    }
+    if (status->append_us != 0) {
+        json_put_u64(w, "append_us", status->append_us);
+    }
     json_write_close(w);
 }
 
@@ -94,14 +123,14 @@ static void render_cluster(struct api_request *x, const struct result *r, struct
     json_put_u64(w, "epoch", status.epoch);
     json_put_bool(w, "serving", status.serving);
     json_put_bool(w, "members_changing", status.members_change);
+    reply_put_id(w, "cluster_id", status.cluster);
+    json_put_u64(w, "state_version", status.state_version);
+    json_put_u64(w, "wall_ms", x->service->gateway.wall_ms(x->service->gateway.ctx));
     struct caller_id who = x->caller.id; /* the bytes are those of all tenants */
     bool shows_bytes = who.principal == 0 ||
                        policy_allows_cluster(service_policy(x->service), who.principal, RIGHT_READ);
-    if (status.state_max != 0 && shows_bytes) {
-        json_put_open(w, "state", '{');
-        json_put_u64(w, "bytes", status.state_bytes);
-        json_put_u64(w, "max_bytes", status.state_max);
-        json_write_close(w);
+    if (shows_bytes) {
+        put_use(&status, w);
     }
     if (status.has_events && shows_bytes) {
         put_events(&status, w);
