@@ -9,6 +9,7 @@ _holdfast() {
     COMPREPLY=()
     if [[ $COMP_CWORD -eq 1 ]]; then
         COMPREPLY=($(compgen -W "help lock elect serve dev ls show history watch sessions status top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "help lock elect serve dev ls show watch sessions status doctor top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
         return
     fi
     case $command in
@@ -22,6 +23,7 @@ _holdfast() {
         ;;
     help)
         COMPREPLY=($(compgen -W "lock elect serve dev ls show history watch sessions status top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "lock elect serve dev ls show watch sessions status doctor top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
         return
         ;;
     esac
@@ -60,6 +62,9 @@ _holdfast() {
         ;;
     status)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        ;;
+    doctor)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--config --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         ;;
     top)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--sort --interval --rows --once --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))

@@ -1,6 +1,7 @@
 # Completion of `holdfast` for fish. Written by tools/cli_docs.py from the program's help.
 
 set -l commands lock elect serve dev ls show history watch sessions status top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot
+set -l commands lock elect serve dev ls show watch sessions status doctor top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot
 
 function __holdfast_names
     holdfast ls --timeout 500ms 2>/dev/null | awk 'NR > 1 { print $1 }'
@@ -196,6 +197,18 @@ complete -c holdfast -n "__fish_seen_subcommand_from status" -l server-name -r -
 complete -c holdfast -n "__fish_seen_subcommand_from status" -l token-file -r -d 'file with the token (default: HOLDFAST_TOKEN_FILE)'
 complete -c holdfast -n "__fish_seen_subcommand_from status" -l tenant -r -d 'tenant of the names (default: HOLDFAST_TENANT, else the home tenant)'
 complete -c holdfast -n "__fish_seen_subcommand_from status" -l help -s h -d 'flags and an example'
+complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'check this machine, the settings of a node, and the other nodes'
+complete -c holdfast -n "__fish_seen_subcommand_from doctor" -l config -r -d 'settings of the node, as of `holdfast serve`; variables HOLDFAST_NAME count, too'
+complete -c holdfast -n "__fish_seen_subcommand_from doctor" -l endpoints -r -d 'nodes to try in turn (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)'
+complete -c holdfast -n "__fish_seen_subcommand_from doctor" -l timeout -r -d 'timeout of a request (default: 5s)'
+complete -c holdfast -n "__fish_seen_subcommand_from doctor" -l json -d 'print JSON'
+complete -c holdfast -n "__fish_seen_subcommand_from doctor" -l ca -r -d 'use TLS and verify nodes with these CAs; system: those of the machine (default: HOLDFAST_CA)'
+complete -c holdfast -n "__fish_seen_subcommand_from doctor" -l cert -r -d 'certificate of the client (default: HOLDFAST_CERT)'
+complete -c holdfast -n "__fish_seen_subcommand_from doctor" -l key -r -d 'its key (default: HOLDFAST_KEY)'
+complete -c holdfast -n "__fish_seen_subcommand_from doctor" -l server-name -r -d 'name in the nodes'\'' certificates (default: HOLDFAST_SERVER_NAME, else the endpoint'\''s host)'
+complete -c holdfast -n "__fish_seen_subcommand_from doctor" -l token-file -r -d 'file with the token (default: HOLDFAST_TOKEN_FILE)'
+complete -c holdfast -n "__fish_seen_subcommand_from doctor" -l tenant -r -d 'tenant of the names (default: HOLDFAST_TENANT, else the home tenant)'
+complete -c holdfast -n "__fish_seen_subcommand_from doctor" -l help -s h -d 'flags and an example'
 complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a top -d 'show the cluster and its busiest locks, updated continuously'
 complete -c holdfast -n "__fish_seen_subcommand_from top" -l sort -s s -r -d 'order of the locks: waiters, age of the hold, time of the first waiter, events (default: queue)'
 complete -c holdfast -n "__fish_seen_subcommand_from top" -l interval -s i -r -d 'time between two updates (default: 1s)'

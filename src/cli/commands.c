@@ -52,6 +52,14 @@ static const struct cli_command commands[] = {
      "address for that: its disk, its certificate, its clock. With --json, `problems` is a list of code,\n"
      "severity (critical, warning, info), text and action.\n\n"
      "The exit code is 69 if no majority of the voters is reachable, else 0."},
+    {"doctor", "check this machine, the settings of a node, and the other nodes", "[--config FILE]",
+     "holdfast doctor --config /etc/holdfast/holdfast.ini", doctor_main, doctor_options,
+     "One line for each check: ok, warn or fail, what was found, what to do. Run it as the user of the node, before\n"
+     "its first start or while it runs. The checks: settings, data folder, file system, free space, speed of a\n"
+     "synced write (a test file of 256 KiB without a name, for at most two seconds), open files, memory, clock and\n"
+     "its source, certificate, CA and peer secret, ports, other nodes (peer and client address, time to answer,\n"
+     "cluster, version, clock). Limits are those of this shell; a service manager may set others.\n\n"
+     "The exit code is 0 without a failed check (there may be warnings), 1 with one, 64 for wrong usage."},
     {"top", "show the cluster and its busiest locks, updated continuously", "[PREFIX]", "holdfast top --sort wait billing/", top_main,
      top_options,
      "On a terminal, h shows the keys: the order of the locks, a filter by prefix, a page for each lock. "

@@ -9,6 +9,7 @@ int alert_main(int count, char **arguments);
 int auth_main(int count, char **arguments);
 int bench_main(int count, char **arguments); /* src/bench */
 int cert_main(int count, char **arguments);
+int doctor_main(int count, char **arguments);
 int elect_main(int count, char **arguments);
 int lock_main(int count, char **arguments);
 int history_main(int count, char **arguments);
@@ -30,6 +31,7 @@ int snapshot_main(int count, char **arguments);
 extern const struct flag alert_options[];
 extern const struct flag auth_options[];
 extern const struct flag cert_options[];
+extern const struct flag doctor_options[];
 extern const struct flag elect_options[];
 extern const struct flag lock_options[];
 extern const struct flag history_options[];

@@ -60,8 +60,8 @@ struct status_view {
     char addresses[LIMIT_NODES][HTTP_ENDPOINT];
     char node_problems[LIMIT_NODES][HTTP_PROBLEM];
     size_t count;
-    struct api_answer stats, tenants;
-    bool has_stats, has_tenants;
+    struct api_answer stats, tenants, sinks;
+    bool has_stats, has_tenants, has_sinks;
 };
 
 static int64_t wall_ms(void)
@@ -132,6 +132,7 @@ static int look(struct api *api, struct status_view *v)
     if (json_tree_true(json_tree_get(v->cluster.tree, "serving"))) {
         v->has_stats = look_quietly(api, "/api/v1/stats", &v->stats);
         v->has_tenants = look_quietly(api, "/api/v1/auth/tenants", &v->tenants);
+        v->has_sinks = look_quietly(api, "/api/v1/sinks", &v->sinks);
     }
     return 0;
 }
@@ -142,7 +143,8 @@ static void find_problems(const struct status_view *v, struct status_problems *o
                                  .nodes = v->nodes,
                                  .node_count = v->count,
                                  .stats = v->has_stats ? v->stats.tree : NULL,
-                                 .tenants = v->has_tenants ? v->tenants.tree : NULL};
+                                 .tenants = v->has_tenants ? v->tenants.tree : NULL,
+                                 .sinks = v->has_sinks ? v->sinks.tree : NULL};
     status_problems_find(&facts, out);
 }
 
@@ -159,6 +161,9 @@ static void close_view(struct status_view *v)
     }
     if (v->has_tenants) {
         api_answer_close(&v->tenants);
+    }
+    if (v->has_sinks) {
+        api_answer_close(&v->sinks);
     }
 }
 

@@ -345,6 +345,26 @@ static bool is_healthy_member(const struct status_facts *f, uint64_t id)
     return false;
 }
 
+static void find_event_log_problem(uint64_t id, const struct json_t *log,
+                                   struct status_problems *out)
+{
+    uint64_t dropped = number(log, "dropped");
+    uint64_t gaps = number(log, "gaps");
+    if (dropped > 0) {
+        add(out, STATUS_WARNING, "event_log_dropped",
+            "check its disk; other nodes have these events, and it fetches them",
+            "the event log of node %" PRIu64 " dropped %" PRIu64
+            " events, because its disk was too slow or full",
+            id, dropped);
+    } else if (gaps > 0) {
+        add(out, STATUS_INFO, "event_log_gap",
+            "wait: it fetches them from another node; history read here says since when it is "
+            "complete",
+            "the event log of node %" PRIu64 " has %" PRIu64 " gap%s", id, gaps,
+            gaps == 1 ? "" : "s");
+    }
+}
+
 static void find_node_problems(const struct status_facts *f, const struct status_node *node,
                                struct status_problems *out)
 {
@@ -362,6 +382,7 @@ static void find_node_problems(const struct status_facts *f, const struct status
     find_certificate_problem(node->id, certificate, "expires_in_seconds", "certificate", out);
     find_certificate_problem(node->id, certificate, "ca_expires_in_seconds", "CA", out);
     find_disk_problem(node->id, json_tree_get(node->view, "disk"), out);
+    find_event_log_problem(node->id, json_tree_get(node->view, "event_log"), out);
 }
 
 /* The clock of the leader, else of the first that has one. */
@@ -421,6 +442,24 @@ static void find_quota_problems(const struct json_t *tenants, struct status_prob
     }
 }
 
+static void find_sink_problems(const struct json_t *sinks, struct status_problems *out)
+{
+    const struct json_t *rows = json_tree_get(sinks, "sinks");
+    for (size_t i = 0; i < json_tree_count(rows); i++) {
+        const struct json_t *row = json_tree_at(rows, i);
+        struct slice name = json_tree_text(json_tree_get(row, "name"));
+        struct slice why =
+            json_tree_text(json_tree_get(json_tree_get(row, "last_error"), "message"));
+        if (slice_equal(json_tree_text(json_tree_get(row, "state")), slice_of("failing"))) {
+            add(out, STATUS_WARNING, "sink_failing",
+                "repair its receiver before the event log no longer reaches back to its position",
+                "the event sink %.*s delivers nothing and is %" PRIu64 " entries behind: %.*s",
+                (int)name.len, (const char *)name.data, number(row, "lag_entries"), (int)why.len,
+                (const char *)why.data);
+        }
+    }
+}
+
 static void find_stats_problems(const struct json_t *stats, struct status_problems *out)
 {
     uint64_t count = number(stats, "long_held");
@@ -441,4 +480,5 @@ void status_problems_find(const struct status_facts *facts, struct status_proble
     find_clock_problems(facts, out);
     find_quota_problems(facts->tenants, out);
     find_stats_problems(facts->stats, out);
+    find_sink_problems(facts->sinks, out);
 }

@@ -44,6 +44,7 @@ struct status_facts {
     size_t node_count;
     const struct json_t *stats;   /* /api/v1/stats; NULL: not known */
     const struct json_t *tenants; /* /api/v1/auth/tenants; NULL: not known */
+    const struct json_t *sinks;   /* /api/v1/sinks; NULL: not known */
 };
 
 void status_problems_find(const struct status_facts *facts, struct status_problems *out);

@@ -267,6 +267,25 @@ static void quotas_and_long_holds(void **state)
     (void)expect("long_held", STATUS_WARNING, "2 holds last");
 }
 
+static void event_logs_and_sinks(void **state)
+{
+    struct status_facts facts = {
+        .cluster = tree(SERVING THREE "}"),
+        .sinks = tree(
+            "{\"sinks\":[{\"name\":\"kafka\",\"state\":\"failing\",\"lag_entries\":70,"
+            "\"last_error\":{\"message\":\"no broker\"}},{\"name\":\"file\",\"state\":\"idle\"}]}"),
+    };
+    status_problems_find(&facts, &found);
+    expect_only("sink_failing", STATUS_WARNING,
+                "sink kafka delivers nothing and is 70 entries behind: no broker");
+    find_at_node("{\"event_log\":{\"gaps\":2,\"dropped\":0}}");
+    expect_only("event_log_gap", STATUS_INFO, "node 2 has 2 gaps");
+    find_at_node("{\"event_log\":{\"gaps\":2,\"dropped\":5}}");
+    expect_only("event_log_dropped", STATUS_WARNING, "dropped 5 events");
+    find_at_node("{\"event_log\":{\"gaps\":0,\"dropped\":0}}");
+    assert_int_equal(found.count, 0);
+}
+
 static void many_problems_do_not_overflow(void **state)
 {
     char text[65536] = SERVING;
@@ -298,6 +317,7 @@ int main(void)
         TEST(a_node_that_only_its_peers_reach_is_named),
         TEST(clocks_are_compared_with_that_of_the_leader),
         TEST(quotas_and_long_holds),
+        TEST(event_logs_and_sinks),
         TEST(many_problems_do_not_overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
