@@ -209,7 +209,8 @@ enum {
     F(BODY, 1, slice, name, LIMIT_NAME)     \
     F(BODY, 1, slice, actor, LIMIT_ACTOR)   \
     F(BODY, 1, slice, reason, LIMIT_REASON) \
-    F(BODY, 1, u32, count, UINT32_MAX)
+    F(BODY, 1, u32, count, UINT32_MAX)      \
+    F(BODY, 7, slice, trace, LIMIT_TRACE) /* of the first holder; empty: none */
 
 /* `token` becomes the mark; 0: a token above all issued ones, which no grant has. */
 #define COMMAND_FIELDS_fence_reset(F)        \

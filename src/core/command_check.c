@@ -327,7 +327,9 @@ static enum hf_error check_body(const struct command *c)
     case COMMAND_FENCE_RESET:
         return check_fence_reset(&c->fence_reset);
     case COMMAND_NOTE:
-        return check_operator(c->note.name, c->note.actor, c->note.reason);
+        return c->note.trace.len > 0 && !text_is_traceparent(c->note.trace)
+                   ? HF_INVALID_TRACE
+                   : check_operator(c->note.name, c->note.actor, c->note.reason);
     case COMMAND_TRANSACT:
         return check_transact(c);
     case COMMAND_POLICY_CHANGE:

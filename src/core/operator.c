@@ -413,9 +413,10 @@ void apply_note(struct core *c, const struct command *cmd, struct result *out)
         out->error = HF_MALFORMED;
         return;
     }
-    audit_add(
-        c, &(struct audit_entry){
-               (enum audit_action)n->action, cmd->tenant, n->count, {n->name, actor, n->reason}});
+    audit_add(c, &(struct audit_entry){(enum audit_action)n->action,
+                                       cmd->tenant,
+                                       n->count,
+                                       {n->name, actor, n->reason, n->trace}});
     audit_newest(c, cmd->tenant)->is_note = c->version >= 3 && !is_of_cluster;
     out->count = n->count;
 }

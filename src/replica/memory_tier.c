@@ -4,6 +4,8 @@
 #include "core/view.h"
 #include "replica/memory_tier_state.h"
 
+enum { NOTE_TRACE_SINCE = 7 }; /* version of the state */
+
 static const struct core *replicated(const struct memory_tier *t)
 {
     const struct core *core = t->options.replicated(t->options.ctx);
@@ -92,6 +94,9 @@ static void on_record(void *ctx, const struct audit_view *record)
     note.note.actor = record->actor;
     note.note.reason = record->reason;
     note.note.count = record->count;
+    if (core_version(replicated(t)) >= NOTE_TRACE_SINCE) {
+        note.note.trace = record->trace;
+    }
     if (t->options.propose(t->options.ctx, &note)) {
         t->noted = record->number + 1;
     }

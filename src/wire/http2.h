@@ -40,6 +40,7 @@ struct http2_request {
     struct slice grpc_encoding;
     struct slice authorization;
     struct slice tenant; /* holdfast-tenant */
+    struct slice traceparent;
 };
 
 /* They may respond, write, finish and reset, but must not call http2_receive or http2_flush. */

@@ -28,6 +28,7 @@ static const struct slice names[FIELD_COUNT] = {
     [FIELD_GRPC_ENCODING] = NAME("grpc-encoding"),
     [FIELD_AUTHORIZATION] = NAME("authorization"),
     [FIELD_TENANT] = NAME("holdfast-tenant"),
+    [FIELD_TRACEPARENT] = NAME("traceparent"),
 };
 
 /* Candidate fields by the length of the name; the same again: no more. */
@@ -38,6 +39,7 @@ static const uint8_t by_length[NAME_MAX_LEN + 1][CANDIDATES] = {
     [6] = {FIELD_ORIGIN, FIELD_ORIGIN, FIELD_ORIGIN},
     [7] = {FIELD_METHOD, FIELD_METHOD, FIELD_METHOD},
     [10] = {FIELD_AUTHORITY, FIELD_AUTHORITY, FIELD_AUTHORITY},
+    [11] = {FIELD_TRACEPARENT, FIELD_TRACEPARENT, FIELD_TRACEPARENT},
     [12] = {FIELD_CONTENT_TYPE, FIELD_GRPC_TIMEOUT, FIELD_GRPC_TIMEOUT},
     [13] = {FIELD_AUTHORIZATION, FIELD_LAST_EVENT_ID, FIELD_GRPC_ENCODING},
     [15] = {FIELD_IDEMPOTENCY_KEY, FIELD_TENANT, FIELD_TENANT},
@@ -156,4 +158,5 @@ void http2_head_read(struct http2_head *head, struct http2_request *out)
     out->grpc_encoding = value_of(head, FIELD_GRPC_ENCODING);
     out->authorization = value_of(head, FIELD_AUTHORIZATION);
     out->tenant = value_of(head, FIELD_TENANT);
+    out->traceparent = value_of(head, FIELD_TRACEPARENT);
 }

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from cli_support import Watcher, cluster, endpoints, good, run_cli  # noqa: F401  (a fixture)
+from grpc_support import channel_to, stubs  # noqa: F401
 from harness import PROGRAM, environment, wait_until
 
 A = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -95,3 +96,68 @@ def test_an_election_has_a_trace(cluster):
 def test_an_invalid_trace_is_wrong_usage(cluster, command):
     done = run_cli(cluster, command, "--trace", "00-1-2-3", "wrong", "--", "true")
     assert done.returncode == 64 and "--trace: \"00-1-2-3\" is not a W3C traceparent" in done.stderr, done
+
+
+# --- the header of HTTP, and the metadata of gRPC
+
+
+HEADER = {"traceparent": B}
+
+
+@pytest.mark.parametrize("tier", ["CORRECTNESS", "EFFICIENCY"])
+def test_the_header_traceparent_is_the_trace_of_an_acquire(cluster, tier):
+    name, node = f"header-{tier}", cluster.followers()[0]
+    path = f"/api/v1/locks/{name}/acquire"
+    with Watcher(cluster, name) as watcher:
+        body = {"client_id": "ann", "tier": tier}
+        first = node.request("POST", path, body, headers=HEADER).json
+        assert first["acquired"] and trace_of(cluster, name) == B
+        assert node.request("POST", path, {"client_id": "bob", "tier": tier}).json["holder"]["trace"] == B
+        good(cluster, "force-unlock", name, "--reason", "drill", "--now")
+        second = node.request("POST", path, {**body, "trace": A}, headers=HEADER).json
+        assert second["acquired"] and trace_of(cluster, name) == A, "the field comes first"
+        wait_until(lambda: len(watcher.granted()) == 2, "both grants are reported")
+        assert [e.get("trace") for e in watcher.named("granted")] == [B, A]
+        assert [e.get("trace") for e in watcher.named("forced")] == [B]
+    line = cluster.leader().wait_event("lock_forced", resource=name)[0]
+    assert line["trace"] == B and line["tier"] == tier, line
+    record = wait_until(lambda: [r for r in json.loads(good(cluster, "audit", "--json"))["records"] if r["resource"] == name],
+                        "the audit record")[-1]
+    assert record["trace"] == B and record["tier"] == tier, record
+
+
+@pytest.mark.parametrize("value", ["00-1-2-3", B.upper(), "", B + "-01", "x" * 300])
+def test_an_invalid_header_is_ignored(cluster, value):
+    answer = cluster.nodes[1].request("POST", "/api/v1/locks/ignored/acquire", {"client_id": "ann"}, headers={"traceparent": value})
+    assert answer.json["acquired"] and trace_of(cluster, "ignored") is None, answer
+    assert cluster.nodes[1].release("ignored", answer.json["fencing_token"], "ann").json["released"]
+
+
+def test_every_acquire_over_http_takes_the_header(cluster):
+    node = cluster.nodes[2]
+    for path, body, name in (("/api/v1/multilock/acquire", {"client_id": "c", "names": ["h/1", "h/2"]}, "h/2"),
+                             ("/api/v1/elections/h-boss/campaign", {"client_id": "c", "value": "v"}, "h-boss"),
+                             ("/v1/locks/acquire", {"resource": "h-seed", "ownerId": "c"}, "h-seed")):
+        assert node.request("POST", path, body, headers=HEADER).status == 200
+        assert trace_of(cluster, name) == B, name
+    with Watcher(cluster, "h-boss") as watcher:
+        node.request("POST", "/api/v1/locks/h-boss/force-unlock", {"actor_id": "me", "reason": "drill", "now": True})
+        node.request("POST", "/api/v1/elections/h-boss/campaign", {"client_id": "d", "value": "w", "trace": A})
+        events = wait_until(lambda: [e for e in watcher.named("leader_changed") if e.get("client_id") == "d"], "the next leader")
+        assert events[0]["trace"] == A, events
+
+
+def test_the_metadata_of_grpc_is_the_trace(cluster, stubs):  # noqa: F811
+    with channel_to(cluster.followers()[0]) as channel:
+        locks = stubs.lock_grpc.LockServiceStub(channel)
+        elections = stubs.election_grpc.ElectionServiceStub(channel)
+        metadata = (("traceparent", B),)
+        locks.Lock(stubs.lock.LockRequest(resource_id="g-lock", client_id="c"), metadata=metadata)
+        locks.MultiLock(stubs.lock.MultiLockRequest(resource_ids=["g-1", "g-2"], client_id="c"), metadata=metadata)
+        elections.Campaign(stubs.election.CampaignRequest(name="g-boss", client_id="c"), metadata=metadata)
+        for name in ("g-lock", "g-1", "g-2", "g-boss"):
+            assert trace_of(cluster, name) == B, name
+        locks.Lock(stubs.lock.LockRequest(resource_id="g-field", client_id="c", trace=A), metadata=metadata)
+        assert trace_of(cluster, "g-field") == A
+        locks.Lock(stubs.lock.LockRequest(resource_id="g-wrong", client_id="c"), metadata=(("traceparent", "00-1"),))
+        assert trace_of(cluster, "g-wrong") is None

@@ -432,6 +432,9 @@ static void body_note(struct generator *g, struct command *c)
     c->note.actor = arena_text(g, "admin-%u", random_below(r, 2));
     c->note.reason = arena_text(g, "elsewhere %u", random_below(r, 3));
     c->note.count = random_below(r, 3);
+    if (random_chance(r, 30)) {
+        c->note.trace = any_trace(g);
+    }
 }
 
 /* One that may have been issued, by either tier, and now and then one that was not. */

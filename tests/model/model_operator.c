@@ -434,7 +434,7 @@ void model_note(struct model *m, const struct command *c, struct result *out)
         out->error = HF_MALFORMED;
         return;
     }
-    model_audit(m, c->tenant, action, n->name, actor, n->reason, slice_make(NULL, 0), n->count);
+    model_audit(m, c->tenant, action, n->name, actor, n->reason, n->trace, n->count);
     ((struct audit_record *)share->audit.at[share->audit.count - 1])->view.is_note =
         m->version >= 3 && !is_refusal;
     out->count = n->count;

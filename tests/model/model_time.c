@@ -4,7 +4,8 @@
 bool model_is_of_7(const struct command *c)
 {
     return c->type == COMMAND_ALERT_SET || c->type == COMMAND_ALERT_REMOVE ||
-           c->type == COMMAND_LONG_HELD || c->type == COMMAND_SINK_POSITION ||
+           (c->type == COMMAND_NOTE && c->note.trace.len > 0) || c->type == COMMAND_LONG_HELD ||
+           c->type == COMMAND_SINK_POSITION ||
            (c->type == COMMAND_ACQUIRE && c->acquire.max_hold_ms != 0) ||
            (c->type == COMMAND_FORCE_UNLOCK && c->force_unlock.if_token != 0) ||
            (c->type == COMMAND_REVOKE && c->revoke.if_token != 0);

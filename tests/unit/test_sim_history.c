@@ -167,6 +167,28 @@ static void what_an_operator_took_away_elsewhere_ends_only_multi_locks(void **st
     assert_int_equal(VERDICT(of_many, force, renewed, GRANTED(2, 45, 50)), HISTORY_BAD);
 }
 
+static void what_names_a_token_ends_only_its_holder(void **state)
+{
+    (void)state;
+    struct history_op force = FORCED(20, 30);
+    force.token = 1;
+    assert_int_equal(VERDICT(GRANTED_SHARED(1, 0, 10), GRANTED_SHARED(2, 11, 15), force,
+                             WAS_GONE(1, 31, 35), RELEASED(2, 36, 40)),
+                     HISTORY_GOOD);
+    assert_int_equal(
+        VERDICT(GRANTED_SHARED(1, 0, 10), GRANTED_SHARED(2, 11, 15), force, WAS_GONE(2, 31, 35)),
+        HISTORY_BAD);
+    assert_int_equal(VERDICT(GRANTED(2, 0, 10), force), HISTORY_BAD); /* which nobody holds */
+    struct history_op revoke = REVOKED(20, 20, 30);
+    revoke.token = 1;
+    assert_int_equal(VERDICT(GRANTED_SHARED(1, 0, 10), GRANTED_SHARED(2, 11, 15), revoke,
+                             WAS_GONE(1, 45, 50), RENEWED(2, 51, 55)),
+                     HISTORY_GOOD);
+    assert_int_equal(
+        VERDICT(GRANTED_SHARED(1, 0, 10), GRANTED_SHARED(2, 11, 15), revoke, WAS_GONE(2, 45, 50)),
+        HISTORY_BAD);
+}
+
 /* ---- bad ---- */
 
 static void what_an_operator_did_is_no_excuse_for_others(void **state)
@@ -302,6 +324,7 @@ int main(void)
         cmocka_unit_test(a_long_history_with_much_at_once_is_checked),
         cmocka_unit_test(what_an_operator_took_away_is_gone_before_its_lease_is_over),
         cmocka_unit_test(what_an_operator_took_away_elsewhere_ends_only_multi_locks),
+        cmocka_unit_test(what_names_a_token_ends_only_its_holder),
         cmocka_unit_test(what_an_operator_did_is_no_excuse_for_others),
         cmocka_unit_test(a_counter_that_each_raises_once_is_good),
         cmocka_unit_test(a_counter_that_loses_or_invents_a_change_is_bad),

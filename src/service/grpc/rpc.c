@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/text.h"
 #include "service/http/host.h"
 
 enum { MESSAGE_TEXT = 1024, STATUS_TEXT = 4, NUMBER_TEXT = 24 };
@@ -305,20 +306,31 @@ static enum hf_error read_head(struct stream *stream, const struct http2_request
     return HF_OK;
 }
 
-/* The credentials are kept: the call may have to wait for the policy. */
-static void keep_credentials(struct stream *stream, const struct http2_request *request)
+/* The credentials are kept: the call may have to wait for the policy. The trace is needed when the message
+ * is complete. */
+static void keep_headers(struct stream *stream, const struct http2_request *request)
 {
-    if (stream->service->auth == NULL) {
+    struct api_request *x = &stream->x;
+    bool has_trace = text_is_traceparent(request->traceparent);
+    bool has_auth = stream->service->auth != NULL;
+    struct slice none = slice_make(NULL, 0);
+    const struct slice from[] = {has_auth ? request->authorization : none,
+                                 has_auth ? request->tenant : none,
+                                 has_trace ? request->traceparent : none};
+    struct slice *to[] = {&x->authorization, &x->tenant_name, &x->traceparent};
+    if (!has_auth && !has_trace) {
         return;
     }
-    struct api_request *x = &stream->x;
-    size_t len = request->authorization.len;
-    bool is_kept = buffer_append_slice(&stream->head, request->authorization) &&
-                   buffer_append_slice(&stream->head, request->tenant);
-    hf_assert(is_kept); /* the capacity is the limit of a head */
+    for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
+        bool is_kept = buffer_append_slice(&stream->head, from[i]);
+        hf_assert(is_kept); /* the capacity is the limit of a head */
+    }
     struct slice all = buffer_bytes(&stream->head);
-    x->authorization = slice_make(all.data, len);
-    x->tenant_name = slice_make(all.data == NULL ? NULL : all.data + len, request->tenant.len);
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
+        *to[i] = slice_make(all.data == NULL ? NULL : all.data + at, from[i].len);
+        at += from[i].len;
+    }
 }
 
 /* False: the call is answered, or waits. */
@@ -340,7 +352,7 @@ void rpc_begin(struct stream *stream, const struct http2_request *request)
         stream->method = NULL;
         api_request_fail(&stream->x, error, NULL);
     } else {
-        keep_credentials(stream, request);
+        keep_headers(stream, request);
         (void)admit(stream);
     }
 }

@@ -1,4 +1,5 @@
 /* Acquire one name, or several all or nothing. Not acquiring is no error. */
+#include "base/text.h"
 #include "service/http/api.h"
 #include "service/http/body.h"
 #include "service/http/reply.h"
@@ -47,6 +48,12 @@ static bool read_mode(struct api_request *x, const struct body *b, struct comman
     return true;
 }
 
+struct slice acquire_trace(const struct api_request *x, const struct body *b)
+{
+    bool has_header = b->f.trace.len == 0 && text_is_traceparent(x->traceparent);
+    return has_header ? x->traceparent : b->f.trace;
+}
+
 bool acquire_read(struct api_request *x, const struct body *b, struct command *c, bool *keeps_place)
 {
     command_init(c, COMMAND_ACQUIRE);
@@ -78,7 +85,7 @@ bool acquire_read(struct api_request *x, const struct body *b, struct command *c
     a->flags = (b->f.reentrant ? (uint32_t)ACQUIRE_REENTRANT : 0u) |
                (b->f.detect_deadlock ? (uint32_t)ACQUIRE_DETECT_DEADLOCK : 0u);
     a->metadata = b->f.metadata;
-    a->trace = b->f.trace;
+    a->trace = acquire_trace(x, b);
     return true;
 }
 

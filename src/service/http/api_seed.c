@@ -40,7 +40,8 @@ static void render_holder(struct api_request *x, const struct result *r, struct 
     }
     json_put_open(w, "holder", '{');
     json_put_string(w, "ownerId", r->holder.client);
-    reply_put_when(w, x->service, "createdAt", r->holder.since_ms);
+    json_put_time(w, "createdAt",
+                  reply_since_ms(x->service, r->holder.since_ms, r->holder.since_wall_ms));
     reply_put_when(w, x->service, "expiresAt", r->holder.deadline_ms);
     json_write_close(w);
 }
@@ -74,6 +75,8 @@ void api_seed_acquire(struct api_request *x)
     c.acquire.client = b.f.client_id;
     c.acquire.names.count = 1;
     c.acquire.names.at[0] = b.f.resource;
+    c.acquire.trace = acquire_trace(x, &b);
+    command_drop_hints(&c, core_version(service_core(x->service)));
     if (read_ttl(x, &b, BODY_TTL_DEFAULT_MS, &c.acquire.ttl_ms) &&
         body_request_id(x, &b, BODY_ID_LEASE, &c, &c.acquire.lease, &keeps_place) &&
         body_check(x, &c)) {

@@ -7,11 +7,11 @@ static void keep_texts(struct stream *stream, const struct http2_request *reques
     struct api_request *x = &stream->x;
     struct slice *to[] = {&x->path,          &x->query,           &x->host,
                           &x->origin,        &x->idempotency_key, &x->last_event_id,
-                          &x->authorization, &x->tenant_name};
+                          &x->authorization, &x->tenant_name,     &x->traceparent};
     const struct slice from[] = {
         request->path,          request->query,           request->host,
         request->origin,        request->idempotency_key, request->last_event_id,
-        request->authorization, request->tenant};
+        request->authorization, request->tenant,          request->traceparent};
     for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
         bool is_kept = buffer_append_slice(&stream->head, from[i]);
         hf_assert(is_kept); /* the capacity is the limit of a head */

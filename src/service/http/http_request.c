@@ -21,6 +21,7 @@ static void begin_request(struct http_conn *conn)
     x->origin = header(&conn->parser, "origin");
     x->idempotency_key = header(&conn->parser, "idempotency-key");
     x->last_event_id = header(&conn->parser, "last-event-id");
+    x->traceparent = header(&conn->parser, "traceparent");
     if (x->service->auth != NULL) {
         x->authorization = header(&conn->parser, "authorization");
         x->tenant_name = header(&conn->parser, "holdfast-tenant");
@@ -52,7 +53,7 @@ static void keep_request(struct http_conn *conn)
     struct api_request *x = &conn->x;
     struct slice *texts[] = {&x->path,          &x->query,           &x->host,
                              &x->origin,        &x->idempotency_key, &x->last_event_id,
-                             &x->authorization, &x->tenant_name};
+                             &x->authorization, &x->tenant_name,     &x->traceparent};
     if (!conn->is_kept) {
         for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
             bool is_kept = buffer_append_slice(&conn->head, *texts[i]);

@@ -8,6 +8,10 @@
 bool acquire_read(struct api_request *x, const struct body *b, struct command *c,
                   bool *keeps_place);
 
+/* The field, or else the header traceparent. A header that is not valid is left out, as W3C Trace Context
+ * says; a field that is not is refused. */
+struct slice acquire_trace(const struct api_request *x, const struct body *b);
+
 /* Submits the command of acquire_read, or withdraws it (S7.5). */
 void acquire_submit(struct api_request *x, const struct body *b, struct command *c,
                     bool keeps_place, render_fn render);

@@ -106,6 +106,7 @@ struct api_request {
     struct slice last_event_id;
     struct slice authorization; /* with auth = on */
     struct slice tenant_name;   /* the same */
+    struct slice traceparent;   /* as sent; the trace of an acquire that names none */
     struct slice body;
     const struct uri_query *parameters; /* decoded */
 
