@@ -154,7 +154,7 @@ void election_put_leader(struct json_writer *w, const struct service *s,
     json_put_open(w, "leader", '{');
     json_put_string(w, "client_id", lock->first.holder.client);
     json_put_string(w, "value", lock->first.value);
-    reply_put_since(w, s, lock->first.holder.since_ms, lock->first.holder.since_wall_ms);
+    reply_put_since(w, s, "since", lock->first.holder.since_ms, lock->first.holder.since_wall_ms);
     reply_put_expiry(w, s, lock->first.holder.deadline_ms);
     reply_put_metadata(w, lock->first.holder.metadata);
     json_write_close(w);
