@@ -5,8 +5,9 @@ struct event_cursor {
     struct event_log *log;
     struct event_id after;
     bool from_oldest;
-    bool has_covered; /* `covered` is set */
+    bool has_covered; /* `covered` is set; else by the first segment */
     uint64_t covered; /* entries up to this one were read, or reported as a gap */
+    uint64_t claimed; /* by the index of what was loaded: more than `covered` if that is damaged */
     bool has_segment;
     bool is_finished; /* the segment is closed, and read to its end */
     uint32_t block;   /* the next one, or the one that is being read */
@@ -24,6 +25,7 @@ struct event_cursor *event_cursor_open(struct event_log *log, struct event_id af
     c->has_covered = !c->from_oldest;
     /* Other records of its entry may be missing. */
     c->covered = after.ordinal == UINT32_MAX || after.index == 0 ? after.index : after.index - 1;
+    c->claimed = 0;
     c->has_segment = false;
     c->is_finished = false;
     c->block = 0;
@@ -56,14 +58,9 @@ static bool is_before(const struct event_cursor *c, const struct event_range *ra
     return !event_position_after(range->last, start);
 }
 
-static bool take_gap(struct event_cursor *c, struct event_step *out)
+/* Everything up to `from` that was not read is missing. */
+static bool take_gap(struct event_cursor *c, uint64_t from, struct event_step *out)
 {
-    uint64_t from = c->reader.from;
-    if (!c->has_covered) {
-        c->has_covered = true;
-        c->covered = from;
-        return false;
-    }
     if (from <= c->covered) {
         return false;
     }
@@ -91,7 +88,7 @@ static enum event_read take_record(struct event_cursor *c, struct event_step *ou
     }
     c->covered = c->reader.to > c->covered ? c->reader.to : c->covered;
     c->reader.count = c->next = 0;
-    return EVENT_READ_MORE;
+    return take_gap(c, c->claimed, out) ? EVENT_READ_GAP : EVENT_READ_MORE;
 }
 
 static enum event_read open_segment(struct event_cursor *c, struct event_step *out)
@@ -109,6 +106,10 @@ static enum event_read open_segment(struct event_cursor *c, struct event_step *o
         return EVENT_READ_END;
     case EVENT_READING_DONE:
         break;
+    }
+    if (!c->has_covered) {
+        c->has_covered = true;
+        c->covered = c->reader.segment.range.from;
     }
     c->has_segment = true;
     c->is_finished = false;
@@ -138,7 +139,8 @@ static enum event_read load(struct event_cursor *c, struct event_step *out)
             if (!event_reader_load(r, c->block, offset, &out->problem)) {
                 return EVENT_READ_FAILED;
             }
-            return r->to == 0 || !take_gap(c, out) ? EVENT_READ_MORE : EVENT_READ_GAP;
+            c->claimed = b->range.to;
+            return take_gap(c, r->from, out) ? EVENT_READ_GAP : EVENT_READ_MORE;
         }
     }
 }

@@ -84,6 +84,7 @@ struct event_writer {
     struct disk_file *file; /* of `segment`; NULL: none is open */
     struct event_segment segment;
     bool is_listed;
+    bool is_split;       /* the entry of the last record continues in the next frame */
     uint64_t opened_ms;  /* wall clock */
     uint64_t covered;    /* by frames in files */
     uint64_t covered_ms; /* wall clock of that entry */

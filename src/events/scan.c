@@ -299,8 +299,13 @@ static bool examine(struct searching *s, struct problem *problem)
 {
     bool backward = s->scan->newest_first;
     uint64_t number = backward ? UINT64_MAX : 0;
-    struct event_segment segment;
+    struct event_segment segment = {.number = 0};
     while (!s->is_full && event_files_find(s->log, number, backward, 0, &segment, NULL)) {
+        if (backward && number == UINT64_MAX) {
+            s->has_edge = true;
+            s->edge = segment.range.to;
+            s->edge_ms = segment.range.to_ms;
+        }
         if (!examine_segment(s, &segment, problem)) {
             return false;
         }
@@ -308,6 +313,10 @@ static bool examine(struct searching *s, struct problem *problem)
             break;
         }
         number = backward ? segment.number - 1 : segment.number + 1;
+    }
+    if (!s->is_full && !backward && s->has_edge && s->edge < segment.range.to) {
+        /* The newest block is damaged. */
+        (void)add_gap(s, s->edge, s->edge_ms, segment.range.to, segment.range.to_ms);
     }
     return true;
 }

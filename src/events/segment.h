@@ -23,7 +23,7 @@ enum {
     EVENT_FRAME_MAX = 64 << 10,
     EVENT_BLOCK_BYTES = 64 << 10, /* a block of so many bytes gets no further frame */
     EVENT_BLOCK_MAX = EVENT_BLOCK_BYTES + EVENT_FRAME_MAX,
-    EVENT_SEGMENT_BLOCKS = 320,
+    EVENT_SEGMENT_BLOCKS = 400, /* the last entry may need more than EVENT_SEGMENT_MAX */
     EVENT_BLOOM_BYTES = 512,
     EVENT_BLOCK_ENTRY = 96 + EVENT_BLOOM_BYTES, /* in the footer */
     EVENT_TAIL_BYTES = 144,

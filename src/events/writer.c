@@ -97,14 +97,15 @@ static bool is_old(const struct event_log *log)
     return log->options.max_age_ms > 0 && log->writer.opened_ms + age_ms < now_ms && age_ms >= 1000;
 }
 
-/* A gap begins a segment, so that another file can take its place. */
+/* The records of an entry are in one segment, since a frame says what is missing before it by entries.
+ * A gap begins a segment, so that another file can take its place. */
 static bool need_segment(struct event_log *log, uint64_t from, uint32_t length)
 {
     struct event_writer *w = &log->writer;
     const struct event_files *f = &log->files;
-    if (w->is_listed &&
-        (w->segment.end + length > log->options.segment_bytes ||
-         f->index->count >= EVENT_SEGMENT_BLOCKS - 1 || from > w->covered || is_old(log))) {
+    bool is_full = w->segment.end + length > log->options.segment_bytes || is_old(log);
+    if (w->is_listed && ((is_full && !w->is_split) || f->index->count >= EVENT_SEGMENT_BLOCKS - 1 ||
+                         from > w->covered)) {
         close_segment(log);
     }
     return w->file != NULL || create_segment(log, from);
@@ -164,16 +165,22 @@ static bool flush(struct event_log *log, struct pass *p, uint64_t to, uint64_t t
     w->frame_length = EVENT_FRAME_HEADER;
     w->frame_count = 0;
     p->is_gap = false;
+    w->is_split = false;
     p->has_written = true;
     atomic_store_explicit(&log->intake.tail, p->at, memory_order_release);
     return true;
 }
 
-/* The last record's entry may continue in the next frame, so this one does not cover it. */
-static bool flush_before_record(struct event_log *log, struct pass *p)
+/* Before a record that goes to the next frame. Its entry may have records in this one. */
+static bool flush_before(struct event_log *log, struct pass *p, struct event_position next)
 {
-    uint64_t to = p->last_index > p->from ? p->last_index - 1 : p->from;
-    return flush(log, p, to, p->from_ms);
+    bool is_complete = next.ordinal == EVENT_AUDIT && next.sub > EVENT_LOSSY;
+    uint64_t to = is_complete ? next.index : next.index - 1;
+    if (!flush(log, p, to > p->from ? to : p->from, p->from_ms)) {
+        return false;
+    }
+    log->writer.is_split = !is_complete && next.index == p->last_index;
+    return true;
 }
 
 static bool add_record(struct event_log *log, struct pass *p, struct slice bytes)
@@ -181,11 +188,14 @@ static bool add_record(struct event_log *log, struct pass *p, struct slice bytes
     struct event_writer *w = &log->writer;
     struct event_record record;
     struct slice rest = bytes;
-    if (w->frame_length + bytes.len > EVENT_FRAME_MAX && !flush_before_record(log, p)) {
-        return false;
-    }
     bool is_valid = event_record_take(&rest, &record);
     hf_assert(is_valid);
+    /* Between entries, if possible. */
+    bool is_good = w->frame_length > EVENT_FRAME_MAX / 2 && record.position.index != p->last_index;
+    if ((is_good || w->frame_length + bytes.len > EVENT_FRAME_MAX) &&
+        !flush_before(log, p, record.position)) {
+        return false;
+    }
     memcpy(w->frame + w->frame_length, bytes.data, bytes.len);
     w->frame_length += (uint32_t)bytes.len;
     w->frame_count++;

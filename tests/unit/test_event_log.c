@@ -344,6 +344,39 @@ static void old_segments_are_removed_by_bytes(void **state)
     world_free(w);
 }
 
+/* Frames, and with them segments, end within what is written at once; entries of many events, too. */
+static void no_entry_is_lost_between_segments(void **state)
+{
+    for (uint32_t events = 1; events <= 500; events += events < 20 ? 1 : 160) {
+        struct event_world *w = world_new();
+        w->segment_bytes = 20 << 10;
+        world_open(w);
+        while (w->count + events < 4000) {
+            w->wall_ms += 10;
+            world_entry(w, events, w->index * 3);
+        }
+        event_log_write(w->log);
+        expect_all(w);
+        uint32_t segments = (uint32_t)world_stats(w).segments;
+        assert_true(segments > 1);
+        world_close(w);
+        for (uint32_t i = 1; i < segments; i++) {
+            char name[64];
+            snprintf(name, sizeof(name), "%020u.events", i << 16);
+            assert_true(disk_fake_remove(w->fake, name));
+            world_open(w);
+            uint32_t first = (uint32_t)world_stats(w).first_index * events;
+            struct event_cursor *c = event_cursor_open(w->log, (struct event_id){0, UINT32_MAX});
+            expect_gap(c, 0, first / events);
+            expect_records(w, c, first, w->count);
+            expect_end(c);
+            event_cursor_close(c);
+            world_close(w);
+        }
+        world_free(w);
+    }
+}
+
 static void old_segments_are_removed_by_age(void **state)
 {
     struct event_world *w = world_new();
@@ -453,6 +486,7 @@ int main(void)
         cmocka_unit_test(a_disk_that_stays_full_is_a_gap),
         cmocka_unit_test(a_failed_operation_loses_nothing),
         cmocka_unit_test(old_segments_are_removed_by_bytes),
+        cmocka_unit_test(no_entry_is_lost_between_segments),
         cmocka_unit_test(old_segments_are_removed_by_age),
         cmocka_unit_test(files_of_another_cluster_are_removed),
         cmocka_unit_test(a_segment_that_is_gone_is_a_gap),
