@@ -209,7 +209,8 @@ static void go_on(struct event_log *log)
     const struct event_range *range = &f->segments[f->count - 1].range;
     in->covered = w->covered = f->covered = range->to;
     in->covered_ms = w->covered_ms = f->covered_ms = range->to_ms;
-    in->last = range->last;
+    struct event_position end = event_position_end_of(range->to);
+    in->last = event_position_after(end, range->last) ? end : range->last;
     in->newest = newest_id(log);
     in->newest_event = in->newest.ordinal == UINT32_MAX ? (struct event_id){0, 0} : in->newest;
     log->shared.to = in->covered;

@@ -372,7 +372,7 @@ bool event_tail_decode(const uint8_t bytes[EVENT_TAIL_BYTES], uint64_t size,
     out->gap_to = get_u64(bytes + 120);
     out->gap_ms = get_u64(bytes + 128);
     out->is_closed = true;
-    return true;
+    return out->range.from <= out->range.to;
 }
 
 bool event_footer_decode(struct slice bytes, const struct event_segment *segment,

@@ -191,7 +191,9 @@ static bool add_record(struct event_log *log, struct pass *p, struct slice bytes
     bool is_valid = event_record_take(&rest, &record);
     hf_assert(is_valid);
     /* Between entries, if possible. */
-    bool is_good = w->frame_length > EVENT_FRAME_MAX / 2 && record.position.index != p->last_index;
+    bool is_large = w->frame_length > EVENT_FRAME_MAX / 2 ||
+                    w->segment.end + w->frame_length > log->options.segment_bytes;
+    bool is_good = is_large && w->frame_count > 0 && record.position.index != p->last_index;
     if ((is_good || w->frame_length + bytes.len > EVENT_FRAME_MAX) &&
         !flush_before(log, p, record.position)) {
         return false;

@@ -347,7 +347,7 @@ static void old_segments_are_removed_by_bytes(void **state)
 /* Frames, and with them segments, end within what is written at once; entries of many events, too. */
 static void no_entry_is_lost_between_segments(void **state)
 {
-    for (uint32_t events = 1; events <= 500; events += events < 20 ? 1 : 160) {
+    for (uint32_t events = 1; events <= 820; events += events < 20 ? 1 : 160) {
         struct event_world *w = world_new();
         w->segment_bytes = 20 << 10;
         world_open(w);
