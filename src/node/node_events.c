@@ -7,7 +7,10 @@
 
 #include "node/node_state.h"
 
-enum { DROP_NOTE_US = 60000000 }; /* between two lines about dropped events */
+enum {
+    DROP_NOTE_US = 60000000, /* between two lines about dropped events */
+    ENTRIES_AT_ONCE = 64,    /* applied before the log can write them */
+};
 
 struct event_log *node_event_log(struct node *n)
 {
@@ -63,6 +66,71 @@ static void open_log(struct node *n)
                  JOURNAL_NUMBER("gaps", stats.gaps));
 }
 
+static uint32_t fill_peers(void *ctx, uint64_t ids[LIMIT_NODES])
+{
+    struct node *n = ctx;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n->absence_count; i++) {
+        if (peers_protocol(n->peers, n->absences[i].id, true) >= PEER_PROTOCOL_EVENTS) {
+            ids[count++] = n->absences[i].id;
+        }
+    }
+    return count;
+}
+
+static bool fill_request(void *ctx, uint64_t peer, uint64_t number, struct slice body)
+{
+    struct node *n = ctx;
+    return peers_request(n->peers, peer, number, FILL_REQUEST_KIND, body);
+}
+
+static void fill_answer(void *ctx, uint64_t peer, uint64_t link, uint64_t number, uint8_t status,
+                        struct slice body)
+{
+    struct node *n = ctx;
+    (void)peers_answer(n->peers, peer, link, number, status, body);
+}
+
+static uint32_t fill_version(void *ctx)
+{
+    struct node *n = ctx;
+    return core_version(replica_core(n->replica));
+}
+
+static uint64_t boot_ms(void *ctx)
+{
+    return node_awake_ms(ctx);
+}
+
+static void open_fill(struct node *n)
+{
+    struct node_events *v = &n->events;
+    struct gap_fill_options options = {.loop = n->options.loop,
+                                       .memory = n->options.memory,
+                                       .journal = n->options.journal,
+                                       .log = v->log,
+                                       .scans = v->scans,
+                                       .ctx = n,
+                                       .peers = fill_peers,
+                                       .request = fill_request,
+                                       .answer = fill_answer,
+                                       .version = fill_version,
+                                       .now_ms = boot_ms};
+    v->fill = gap_fill_new(&options);
+}
+
+bool node_on_fill_request(struct node *n, uint64_t peer, uint64_t link, uint64_t number,
+                          struct slice body)
+{
+    return gap_fill_on_request(n->events.fill, peer, link, number, body, node_awake_ms(n));
+}
+
+bool node_on_fill_answer(struct node *n, uint64_t peer, uint64_t number, uint8_t status,
+                         struct slice body)
+{
+    return gap_fill_on_answer(n->events.fill, peer, number, status, body, node_awake_ms(n));
+}
+
 void node_open_events(struct node *n, const struct core *core)
 {
     const struct node_options *o = &n->options;
@@ -77,20 +145,33 @@ void node_open_events(struct node *n, const struct core *core)
     struct scan_threads_options scans = {
         .loop = o->loop, .memory = o->memory, .log = v->log, .why = v->why};
     v->scans = scan_threads_new(&scans);
+    open_fill(n);
     begin_at(n, core);
 }
 
 void node_stop_events(struct node *n)
 {
     scan_threads_stop(n->events.scans);
+    gap_fill_stop(n->events.fill);
 }
 
 void node_close_events(struct node *n)
 {
+    gap_fill_free(n->events.fill);
     scan_threads_free(n->events.scans);
     event_log_close(n->events.log);
+    n->events.fill = NULL;
     n->events.scans = NULL;
     n->events.log = NULL;
+}
+
+static void report_applied(struct node *n, const struct core *core)
+{
+    struct node_events *v = &n->events;
+    if (v->log != NULL && core_index(core) != v->applied) {
+        v->applied = core_index(core);
+        event_log_applied(v->log, v->applied, core_last_wall_ms(core));
+    }
 }
 
 static void on_audit(void *ctx, const struct audit_view *record)
@@ -109,6 +190,9 @@ void node_events_entry(struct node *n, const struct replica_applying *entry)
     if (v->log != NULL && core_audits(v->applying) != v->audits) {
         v->audits = core_audits(v->applying);
         view_audit_of_entry(v->applying, on_audit, n);
+    }
+    if (v->log != NULL && core_index(v->applying) >= v->applied + ENTRIES_AT_ONCE) {
+        report_applied(n, v->applying); /* the thread writes while a long log is applied */
     }
     v->applying = NULL;
 }
@@ -130,12 +214,7 @@ void node_events_replaced(struct node *n, const struct core *core)
 
 void node_events_applied(struct node *n)
 {
-    struct node_events *v = &n->events;
-    const struct core *core = replica_core(n->replica);
-    if (v->log != NULL && core_index(core) != v->applied) {
-        v->applied = core_index(core);
-        event_log_applied(v->log, v->applied, core_last_wall_ms(core));
-    }
+    report_applied(n, replica_core(n->replica));
 }
 
 static void note_dropped(struct node *n, const struct event_log_stats *stats, uint64_t now_us)
@@ -180,11 +259,14 @@ void node_step_events(struct node *n, uint64_t now_us)
 void node_run_scans(struct node *n)
 {
     scan_threads_run(n->events.scans, node_awake_ms(n));
+    gap_fill_step(n->events.fill, node_awake_ms(n));
 }
 
 uint64_t node_events_next_us(const struct node *n)
 {
     uint64_t next_ms = scan_threads_next_ms(n->events.scans);
+    uint64_t fill_ms = gap_fill_next_ms(n->events.fill);
+    next_ms = fill_ms < next_ms ? fill_ms : next_ms;
     return next_ms == UINT64_MAX ? UINT64_MAX : next_ms * 1000;
 }
 

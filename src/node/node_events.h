@@ -5,6 +5,7 @@
 
 #include "core/view.h"
 #include "events/event_log.h"
+#include "node/events/gap_fill.h"
 #include "node/events/scan_threads.h"
 
 struct node;
@@ -14,8 +15,9 @@ enum { NODE_EVENTS_PATH = 4096, NODE_EVENTS_WHY = 640 };
 
 /* Private to node_events.c. */
 struct node_events {
-    struct event_log *log;       /* NULL: off, or it cannot be opened */
-    struct scan_threads *scans;  /* as long as `log` */
+    struct event_log *log;      /* NULL: off, or it cannot be opened */
+    struct scan_threads *scans; /* as long as `log` */
+    struct gap_fill *fill;
     const struct core *applying; /* inside an entry; else NULL */
     uint64_t audits;             /* core_audits that are in the log */
     uint64_t applied;            /* reported to the log */
@@ -47,6 +49,12 @@ void node_run_scans(struct node *n);
 void node_step_events(struct node *n, uint64_t now_us);
 /* Boot time at which node_run_scans is due, besides wake-ups. */
 uint64_t node_events_next_us(const struct node *n);
+
+/* Frames of other nodes. False: malformed. */
+bool node_on_fill_request(struct node *n, uint64_t peer, uint64_t link, uint64_t number,
+                          struct slice body);
+bool node_on_fill_answer(struct node *n, uint64_t peer, uint64_t number, uint8_t status,
+                         struct slice body);
 
 void node_events_status(struct node *n, struct gateway_status *out);
 void node_scan_events(void *ctx, const struct event_scan *scan, struct gateway_scan_call *call);

@@ -79,12 +79,18 @@ static bool on_request(void *ctx, uint64_t peer, uint64_t link, uint64_t number,
                        struct slice body)
 {
     struct node *n = ctx;
+    if (n->replica != NULL && kind == FILL_REQUEST_KIND) {
+        return node_on_fill_request(n, peer, link, number, body);
+    }
     return n->replica != NULL && forward_on_request(n->forward, peer, link, number, kind, body);
 }
 
 static bool on_answer(void *ctx, uint64_t peer, uint64_t number, uint8_t status, struct slice body)
 {
     struct node *n = ctx;
+    if (n->replica != NULL && (number & FILL_NUMBER) != 0) {
+        return node_on_fill_answer(n, peer, number, status, body);
+    }
     return n->replica != NULL && forward_on_answer(n->forward, peer, number, status, body);
 }
 

@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from harness import read_answer, wait_until
+from test_watch import Stream, granted
 
 
 def metric(node, name):
@@ -155,3 +156,61 @@ def test_a_node_serves_without_an_event_log(make_cluster):
     node.start("--events-max-bytes", "8M").wait_ready()
     node.acquire("b")
     assert written(node) >= 2
+
+
+def watched(node):
+    marker = f"marker-{node.id}-{metric(node, 'log_applied_index')}"
+    node.acquire_surely(marker)
+    with Stream(node, last="1-0") as stream:
+        assert stream.next()[1] == "ready"
+        return stream.until(granted(marker))[:-1]
+
+
+@pytest.mark.sanitized
+def test_a_node_that_gets_a_snapshot_fills_its_history_from_another(make_cluster):
+    cluster = make_cluster(3, "--snapshot-log-size", "64K")
+    leader, victim = cluster.leader(), cluster.followers()[0]
+    use(leader, 20, "before")
+    written(victim)
+    victim.kill()
+    use(leader, 700, "during", "x" * 1000)  # more than what is kept of the log behind a snapshot
+    leader.take_snapshot()
+    victim.start().wait_ready()
+    victim.wait_event("snapshot_installed")
+    filled = victim.wait_event("event_gap_filled")[0]
+    assert filled["to"] - filled["from"] > 1000
+    written(victim)
+    assert status(victim)["gaps"] == 0 and status(victim)["complete_since"] is None
+    use(leader, 5, "after")
+    for node in cluster:
+        written(node)
+    mine, whole = watched(victim), watched(cluster.leader())
+    assert len(whole) > 1450 and mine == whole[:len(mine)]
+    assert not any(event[1] == "reset" for event in mine)
+    # And still after a restart.
+    assert victim.stop() == 0
+    victim.start().wait_ready()
+    written(victim)
+    assert status(victim)["gaps"] == 0
+    again = watched(victim)
+    assert again[:len(mine)] == mine
+
+
+def test_a_gap_that_no_node_can_fill_stays_declared(make_cluster):
+    cluster = make_cluster(3)
+    leader = cluster.leader()
+    use(leader, 220, "lost")
+    for node in cluster:
+        written(node)
+        node.take_snapshot()
+        assert node.stop() == 0
+    for node in cluster:  # as after a power cut of all machines
+        newest = files(node)[-1]
+        with open(newest, "r+b") as file:
+            file.truncate(newest.stat().st_size // 4)
+    cluster.restart_all()
+    use(cluster.leader(), 1, "after")
+    for node in cluster:
+        written(node)
+        node.wait_event("event_gap_remains")
+        assert status(node)["gaps"] == 1 and status(node)["complete_since"] is not None

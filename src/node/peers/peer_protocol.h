@@ -25,11 +25,13 @@
 #include "base/buffer.h"
 #include "base/codec.h"
 
-/* Version 2: an ANSWER with status DONE begins with the leader's epoch (node/forward/relay.c). Two
- * nodes use the newest common version. */
+/* Version 2: an ANSWER with status DONE begins with the leader's epoch (node/forward/relay.c). Version 3:
+ * requests for records of the event log (node/events/gap_fill.h). Two nodes use the newest common
+ * version. */
 #define PEER_PROTOCOL_OLDEST 1u
 #define PEER_PROTOCOL_EPOCH 2u
-#define PEER_PROTOCOL_NEWEST 2u
+#define PEER_PROTOCOL_EVENTS 3u
+#define PEER_PROTOCOL_NEWEST 3u
 
 #define PEER_FRAME_MAX (64u << 20) /* entries for a follower that is far behind */
 #define PEER_GREETING_MAX 8192u    /* HELLO, WELCOME, BEGIN, REFUSE: not trusted yet */
