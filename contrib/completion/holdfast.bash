@@ -9,6 +9,7 @@ _holdfast() {
     COMPREPLY=()
     if [[ $COMP_CWORD -eq 1 ]]; then
         COMPREPLY=($(compgen -W "help lock elect serve dev ls show history watch sessions status doctor top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "help lock elect serve dev ls show watch sessions sinks status top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
         return
     fi
     case $command in
@@ -22,6 +23,7 @@ _holdfast() {
         ;;
     help)
         COMPREPLY=($(compgen -W "lock elect serve dev ls show history watch sessions status doctor top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "lock elect serve dev ls show watch sessions sinks status top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
         return
         ;;
     esac
@@ -35,7 +37,7 @@ _holdfast() {
         [[ $cur == -* ]] || _holdfast_names
         ;;
     serve)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--id --data --client --peer --resp --resp-tier --resp-del --advertise-client --cluster --cluster-name --bootstrap --join --auth --server-names --tls-cert --tls-key --tls-ca --tls-min --peer-secret-file --peer-secret-required --insecure --election-timeout --heartbeat --request-timeout --slow-request --ttl-min --snapshot-log-size --segment-size --connections-max-bytes --state-max --events-max-bytes --events-max-age --disk-io --max-clients --max-clients-per-address --sandbox --log-format --log-level --log-file --efficiency-backend --efficiency-fallback --redis --redis-user --redis-db --redis-prefix --redis-timeout --config --check --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--id --data --client --peer --resp --resp-tier --resp-del --advertise-client --cluster --cluster-name --bootstrap --join --auth --server-names --tls-cert --tls-key --tls-ca --tls-min --peer-secret-file --peer-secret-required --insecure --election-timeout --heartbeat --request-timeout --slow-request --ttl-min --snapshot-log-size --segment-size --connections-max-bytes --state-max --events-max-bytes --events-max-age --disk-io --max-clients --max-clients-per-address --sandbox --log-format --log-level --log-file --efficiency-backend --efficiency-fallback --redis --redis-user --redis-db --redis-prefix --redis-timeout --sink-file --sink-file-max-bytes --sink-file-keep --sink-kafka-brokers --sink-kafka-topic --sink-kafka-config --sink-webhook-url --sink-webhook-secret-file --sink-webhook-ca --sink-webhook-http --sink-webhook-timeout --sink-prefix --config --check --help" -- "$cur"))
         ;;
     dev)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nodes --dir --base-port --restart-after --no-restart --secure --help" -- "$cur"))
@@ -57,6 +59,9 @@ _holdfast() {
         ;;
     sessions)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--private --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        ;;
+    sinks)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         ;;
     status)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))

@@ -1,6 +1,7 @@
 # Completion of `holdfast` for fish. Written by tools/cli_docs.py from the program's help.
 
 set -l commands lock elect serve dev ls show history watch sessions status doctor top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot
+set -l commands lock elect serve dev ls show watch sessions sinks status top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot
 
 function __holdfast_names
     holdfast ls --timeout 500ms 2>/dev/null | awk 'NR > 1 { print $1 }'
@@ -107,6 +108,18 @@ complete -c holdfast -n "__fish_seen_subcommand_from serve" -l redis-user -r -d 
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l redis-db -r -d 'database number in that Redis server (default: 0)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l redis-prefix -r -d 'prefix of keys in that Redis server; the lock name follows it (default: holdfast:)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l redis-timeout -r -d 'time without a response after which that Redis server counts as unreachable (default: 250ms)'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l sink-file -r -d 'the leader appends each event to this file, as a line of JSON; reopened on SIGHUP'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l sink-file-max-bytes -r -d 'size of that file above which it is renamed to FILE.1, FILE.1 to FILE.2, ... (default: 256MiB)'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l sink-file-keep -r -d 'renamed files that are kept (default: 4)'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l sink-kafka-brokers -r -d 'the leader sends each event to this Kafka cluster'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l sink-kafka-topic -r -d 'topic of those events; the key of a record is the name of the lock (default: holdfast-events)'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l sink-kafka-config -r -d 'file with properties of librdkafka, one `property=value` per line, such as those of TLS and SASL; only its owner may have access to it; read again on SIGHUP'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l sink-webhook-url -r -d 'the leader sends each event to this https:// address, in JSON arrays with a signature'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l sink-webhook-secret-file -r -d 'file with the secret of that signature, or two while it is replaced, one per line; only its owner may have access to it; read again on SIGHUP'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l sink-webhook-ca -r -d 'CA certificates in PEM form that verify that address (default: those of the system)'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l sink-webhook-http -r -d 'allow: also an http:// address of another machine, in a network that keeps others out (default: refuse)'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l sink-webhook-timeout -r -d 'time without an answer after which that request is repeated (default: 10s)'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l sink-prefix -r -d 'sinks deliver only events of names that begin with this'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l config -r -d 'file with settings, one `name = value` per line'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l check -d 'check the settings, print them, and exit'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l help -d 'this list'
@@ -185,6 +198,17 @@ complete -c holdfast -n "__fish_seen_subcommand_from sessions" -l server-name -r
 complete -c holdfast -n "__fish_seen_subcommand_from sessions" -l token-file -r -d 'file with the token (default: HOLDFAST_TOKEN_FILE)'
 complete -c holdfast -n "__fish_seen_subcommand_from sessions" -l tenant -r -d 'tenant of the names (default: HOLDFAST_TENANT, else the home tenant)'
 complete -c holdfast -n "__fish_seen_subcommand_from sessions" -l help -s h -d 'flags and an example'
+complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a sinks -d 'show the event sinks: what was delivered, and how far they are behind'
+complete -c holdfast -n "__fish_seen_subcommand_from sinks" -l endpoints -r -d 'nodes to try in turn (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)'
+complete -c holdfast -n "__fish_seen_subcommand_from sinks" -l timeout -r -d 'timeout of a request (default: 5s)'
+complete -c holdfast -n "__fish_seen_subcommand_from sinks" -l json -d 'print JSON'
+complete -c holdfast -n "__fish_seen_subcommand_from sinks" -l ca -r -d 'use TLS and verify nodes with these CAs; system: those of the machine (default: HOLDFAST_CA)'
+complete -c holdfast -n "__fish_seen_subcommand_from sinks" -l cert -r -d 'certificate of the client (default: HOLDFAST_CERT)'
+complete -c holdfast -n "__fish_seen_subcommand_from sinks" -l key -r -d 'its key (default: HOLDFAST_KEY)'
+complete -c holdfast -n "__fish_seen_subcommand_from sinks" -l server-name -r -d 'name in the nodes'\'' certificates (default: HOLDFAST_SERVER_NAME, else the endpoint'\''s host)'
+complete -c holdfast -n "__fish_seen_subcommand_from sinks" -l token-file -r -d 'file with the token (default: HOLDFAST_TOKEN_FILE)'
+complete -c holdfast -n "__fish_seen_subcommand_from sinks" -l tenant -r -d 'tenant of the names (default: HOLDFAST_TENANT, else the home tenant)'
+complete -c holdfast -n "__fish_seen_subcommand_from sinks" -l help -s h -d 'flags and an example'
 complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a status -d 'show the leader, the members, and whether the cluster serves requests'
 complete -c holdfast -n "__fish_seen_subcommand_from status" -l endpoints -r -d 'nodes to try in turn (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)'
 complete -c holdfast -n "__fish_seen_subcommand_from status" -l timeout -r -d 'timeout of a request (default: 5s)'

@@ -46,6 +46,12 @@ static const struct cli_command commands[] = {
      "id, event and data; --since ID continues after an id."},
     {"sessions", "list the open sessions", "", "holdfast sessions", sessions_main, sessions_options,
      NULL},
+    {"sinks", "show the event sinks: what was delivered, and how far they are behind", "",
+     "holdfast sinks", sinks_main, sinks_options,
+     "The leader delivers the events to Kafka, a file or a webhook; the settings of `holdfast serve` that\n"
+     "begin with sink- say where. POSITION is the id of the newest event that the sink confirmed, LAG the age of\n"
+     "the oldest event that it does not have, ENTRIES the log entries behind. DELIVERED, FAILURES and GAPS are\n"
+     "those of this leader since its start. The last error of each sink is below, also of one that has recovered."},
     {"status", "show the leader, the members, and whether the cluster serves requests", "",
      "holdfast status --endpoints 10.0.0.1:4653,10.0.0.2:4653", status_main, status_options,
      "Below the members it says what is wrong and what to do next. Each member is requested at its own client\n"

@@ -165,8 +165,8 @@ struct node *node_new(const struct node_options *options, char problem[NODE_PROB
     n->started_us = n->stall.turn_us = node_now(n).boot_us;
     name_addresses(n);
     if (!node_open_tls(n, problem) || !node_open_secret(n, problem) ||
-        !node_open_clients(n, problem) || !node_open_store(n, problem) ||
-        !node_open_timer(n, problem)) {
+        !node_open_clients(n, problem) || !node_open_sinks(n, problem) ||
+        !node_open_store(n, problem) || !node_open_timer(n, problem)) {
         node_free(n);
         return NULL;
     }
@@ -301,6 +301,7 @@ void node_free(struct node *n)
         return;
     }
     const struct memory *memory = n->options.memory;
+    node_close_sinks(n);
     if (n->net_open) {
         net_close(&n->net);
         uv_run(n->options.loop, UV_RUN_DEFAULT);

@@ -27,14 +27,24 @@
 #include "redis/tier.h"
 #include "replica/quota.h"
 #include "service/gateway.h"
+#include "sinks/driver.h"
 #include "tls/context.h"
 
 struct node;
 struct service_asset;
+struct sink_reports;
 
 struct node_member {
     uint64_t id;
     struct address address; /* of its peer port */
+};
+
+/* Where the events go (decision 0033). A path, brokers or URL "": no such sink. Texts must stay valid. */
+struct node_sink_settings {
+    struct file_settings file;
+    struct kafka_settings kafka;
+    struct webhook_settings webhook;
+    const char *prefix; /* only events of these names; "": all */
 };
 
 struct node_options {
@@ -83,6 +93,7 @@ struct node_options {
     const char *server_names;     /* service_options; must stay valid */
     bool has_redis;               /* behind the tier EFFICIENCY (S10.3) */
     struct redis_settings redis;
+    struct node_sink_settings sinks;
 
     void *ctx;
     /* Pages outside the API, see service/service.h. May be NULL. */
@@ -109,6 +120,8 @@ void node_reload_tls(struct node *n);
 /* Reads the file of the peer secret again. If it is wrong, the old secrets stay and an error is
  * logged. Connections stay. */
 void node_reload_secret(struct node *n);
+/* Sinks read their files again: the log of events may have been renamed, a secret replaced. */
+void node_reload_sinks(struct node *n);
 /* After on_stopped, when the loop is idle. Runs the loop to close the last handles. */
 void node_free(struct node *n);
 
@@ -194,6 +207,9 @@ void node_note_setting(void *ctx, struct slice name, struct slice actor, struct 
 /* The same about a change of the members. */
 void node_note_member(void *ctx, uint32_t action, struct slice name, struct slice actor,
                       struct slice reason);
+
+/* The event sinks of this node; request/sink_report.h. */
+void node_sink_reports(struct node *n, struct sink_reports *out);
 
 bool node_folder_is_used(const char *data);
 

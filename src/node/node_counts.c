@@ -2,6 +2,7 @@
  * for it (service/request/leader_query.h). */
 #include "node/node_state.h"
 #include "service/request/memory_page.h"
+#include "service/request/sink_report.h"
 
 static void fill_state(struct node *n, struct leader_stats *out)
 {
@@ -66,6 +67,11 @@ bool node_answer_query(void *ctx, struct slice query, struct buffer *out)
 {
     struct node *n = ctx;
     struct leader_stats stats;
+    struct sink_reports sinks;
+    if (leader_query_of(query) == QUERY_SINKS) {
+        node_sink_reports(n, &sinks);
+        return sink_reports_answer(&sinks, query, out);
+    }
     if (leader_query_of(query) != QUERY_STATS) {
         return memory_page_write(node_memory_core(n), query, out);
     }

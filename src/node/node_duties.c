@@ -177,6 +177,7 @@ void node_maintain(struct node *n, struct replica_time now)
     node_step_streams(n, now);
     node_step_alerts(n, now);
     node_step_oldest(n, now);
+    node_step_sinks(n, now);
     hand_over_if_full(n, now);
     drop_old_log(n);
     node_step_clients(n, now);

@@ -83,6 +83,7 @@ static void on_entry(void *ctx, const struct replica_applying *entry)
         counts_begin_entry(n->counts, entry, node_boot_us());
     } else {
         counts_end_entry(n->counts, node_boot_us());
+        node_sinks_policy(n);
     }
 }
 

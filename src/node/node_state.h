@@ -94,6 +94,10 @@ struct node_disk_use {
     uint64_t append_us; /* mean of the writes between the last two looks; 0: none */
 };
 
+/* node_sinks.c */
+struct node_sinks;
+enum { NODE_SINKS = 3 }; /* file, kafka, webhook */
+
 /* A node's subscription to events of the tier EFFICIENCY. */
 struct node_interest {
     uint64_t peer;
@@ -214,6 +218,7 @@ struct node {
 
     struct node_counts *counts; /* node_counts.c */
     struct node_events events;
+    struct node_sinks *sinks; /* node_sinks.c; NULL: none is configured */
 
     /* node_limit.c */
     struct admission admission;
@@ -340,6 +345,14 @@ void node_step_counts(struct node *n, struct replica_time now);
 /* node_disk.c */
 void node_step_disk(struct node *n, struct replica_time now);
 void node_close_disk(struct node *n);
+
+/* node_sinks.c */
+bool node_open_sinks(struct node *n, char problem[NODE_PROBLEM]);
+/* Before the event log closes. */
+void node_close_sinks(struct node *n);
+void node_step_sinks(struct node *n, struct replica_time now);
+/* After entries were applied, before their events become readable. */
+void node_sinks_policy(struct node *n);
 
 /* node_redis.c */
 void node_open_redis(struct node *n);

@@ -25,10 +25,11 @@ enum config_peer_secret { PEER_SECRET_REQUIRED, PEER_SECRET_OPTIONAL };
 enum config_auth { AUTH_OFF, AUTH_ON };
 enum config_disk_io { DISK_IO_AUTO, DISK_IO_THREAD };
 enum config_sandbox { CONFIG_SANDBOX_ON, CONFIG_SANDBOX_OFF };
+enum config_sink_http { SINK_HTTP_REFUSE, SINK_HTTP_ALLOW };
 
 /* Where a setting was set; errors name it. */
 enum config_source { CONFIG_DEFAULT, CONFIG_FILE, CONFIG_ENVIRONMENT, CONFIG_FLAG };
-enum { CONFIG_SETTINGS_MAX = 64, CONFIG_NAMES = 512 };
+enum { CONFIG_SETTINGS_MAX = 96, CONFIG_NAMES = 512 };
 
 struct config_origin {
     enum config_source source;
@@ -84,6 +85,18 @@ struct config {
     uint64_t redis_db;
     char redis_prefix[REDIS_PREFIX_MAX + 1];
     uint64_t redis_timeout_ms;
+    char sink_file[CONFIG_PATH];
+    uint64_t sink_file_max_bytes;
+    uint64_t sink_file_keep;
+    char sink_kafka_brokers[1024];
+    char sink_kafka_topic[256];
+    char sink_kafka_config[CONFIG_PATH];
+    char sink_webhook_url[2048];
+    char sink_webhook_secret_file[CONFIG_PATH];
+    char sink_webhook_ca[CONFIG_PATH];
+    uint64_t sink_webhook_http; /* an enum config_sink_http */
+    uint64_t sink_webhook_timeout_ms;
+    char sink_prefix[LIMIT_NAME + 1];
 
     /* Flags only. */
     char file[CONFIG_PATH];

@@ -11,6 +11,8 @@
 #define SEGMENT_MIN (9u << 20) /* the largest entry with its headers must fit */
 #define SEGMENT_MAX (1u << 30)
 
+enum { KAFKA_TOPIC_MAX = 249 };
+
 static bool complain(const struct config *config, struct buffer *problems, const char *setting,
                      const char *text)
 {
@@ -373,6 +375,91 @@ static bool check_tls(const struct config *config, struct buffer *problems)
     return true;
 }
 
+/* ---- event sinks ---- */
+
+/* Of a sink that is not configured it would have no effect. */
+static bool check_unused(const struct config *config, const char *name, const char *value,
+                         const char *owner, struct buffer *problems)
+{
+    if (value[0] != '\0') {
+        config_blame(config, name, problems);
+        buffer_printf(problems, "is only valid with %s\n", owner);
+    }
+    return value[0] == '\0';
+}
+
+static bool check_sink_file(const struct config *config, struct buffer *problems)
+{
+    size_t len = strlen(config->sink_file);
+    if (len == 0) {
+        return true;
+    }
+    bool fine = config->sink_file[len - 1] != '/' ||
+                complain(config, problems, "sink-file", "must be the name of a file");
+    fine = check_range(config, "sink-file-max-bytes", config->sink_file_max_bytes, 64u << 10,
+                       UINT64_C(1) << 40, "64 KiB to 1 TiB", problems) &&
+           fine;
+    return check_range(config, "sink-file-keep", config->sink_file_keep, 0, 1000, "0 to 1000",
+                       problems) &&
+           fine;
+}
+
+static bool check_sink_kafka(const struct config *config, struct buffer *problems)
+{
+    const char *topic = config->sink_kafka_topic;
+    size_t len = strlen(topic);
+    if (config->sink_kafka_brokers[0] == '\0') {
+        return check_unused(config, "sink-kafka-config", config->sink_kafka_config,
+                            "sink-kafka-brokers", problems);
+    }
+    if (len == 0 || len > KAFKA_TOPIC_MAX || strcmp(topic, ".") == 0 || strcmp(topic, "..") == 0 ||
+        strspn(topic, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != len) {
+        return complain(config, problems, "sink-kafka-topic",
+                        "must be 1 to 249 letters, digits, dots, underscores and hyphens");
+    }
+    return true;
+}
+
+static bool check_sink_webhook(const struct config *config, struct buffer *problems)
+{
+    const char *url = config->sink_webhook_url;
+    if (url[0] == '\0') {
+        bool fine = check_unused(config, "sink-webhook-secret-file",
+                                 config->sink_webhook_secret_file, "sink-webhook-url", problems);
+        return check_unused(config, "sink-webhook-ca", config->sink_webhook_ca, "sink-webhook-url",
+                            problems) &&
+               fine;
+    }
+    bool fine = strncmp(url, "https://", 8) == 0 || strncmp(url, "http://", 7) == 0 ||
+                complain(config, problems, "sink-webhook-url", "must begin with https://");
+    if (config->sink_webhook_secret_file[0] == '\0') {
+        fine = complain(config, problems, "sink-webhook-url",
+                        "needs sink-webhook-secret-file, with which receivers verify the "
+                        "signature; `openssl rand -hex 32` makes a secret");
+    }
+    return check_range(config, "sink-webhook-timeout", config->sink_webhook_timeout_ms, 100, 300000,
+                       "100 ms to 5 m", problems) &&
+           fine;
+}
+
+static bool check_sinks(const struct config *config, struct buffer *problems)
+{
+    bool fine = check_sink_file(config, problems);
+    fine = check_sink_kafka(config, problems) && fine;
+    fine = check_sink_webhook(config, problems) && fine;
+    if (config->sink_file[0] == '\0' && config->sink_kafka_brokers[0] == '\0' &&
+        config->sink_webhook_url[0] == '\0') {
+        return check_unused(config, "sink-prefix", config->sink_prefix,
+                            "sink-file, sink-kafka-brokers or sink-webhook-url", problems) &&
+               fine;
+    }
+    if (config->events_max_bytes == 0) {
+        fine = complain(config, problems, "events-max-bytes",
+                        "sinks read the event log: set a size, or remove the settings sink-*");
+    }
+    return fine;
+}
+
 bool config_check(struct config *config, struct buffer *problems)
 {
     struct log_levels levels;
@@ -382,6 +469,7 @@ bool config_check(struct config *config, struct buffer *problems)
         fine = false;
     }
     fine = check_redis(config, problems) && fine;
+    fine = check_sinks(config, problems) && fine;
     fine = check_tls(config, problems) && fine;
     fine = check_addresses(config, problems) && fine;
     if (config->peer_secret_required == PEER_SECRET_OPTIONAL &&

@@ -18,4 +18,7 @@ struct metric_rows {
 void metrics_write(const struct node_view *view, const struct metric_rows *rows,
                    struct buffer *out);
 
+/* Nothing without sinks. */
+void sink_metrics_write(const struct sink_reports *sinks, struct buffer *out);
+
 #endif

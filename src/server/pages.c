@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "server/metrics.h"
+#include "service/request/sink_report.h"
 
 /* Escapes special characters of HTML. */
 static void put_text(struct buffer *out, const char *text)
@@ -103,7 +104,10 @@ bool pages_write(struct node *node, struct slice path, struct buffer *out,
         struct node_tenant tenants[NODE_TENANTS];
         struct metric_rows rows = {members, count, tenants,
                                    node_tenants(node, tenants, NODE_TENANTS)};
+        struct sink_reports sinks;
         metrics_write(&view, &rows, out);
+        node_sink_reports(node, &sinks);
+        sink_metrics_write(&sinks, out);
     }
     return true;
 }

@@ -130,6 +130,7 @@ static void on_hangup(uv_signal_t *handle, int number)
     buffer_close(&problems);
     node_reload_tls(s->node);
     node_reload_secret(s->node);
+    node_reload_sinks(s->node);
     service_manager_reloaded(&s->manager);
 }
 
@@ -278,6 +279,13 @@ static void fill_options(struct serve *s, struct node_options *o)
         .max_clients_per_address = (uint32_t)c->max_clients_per_address,
         .has_redis = c->has_redis,
         .redis = c->redis_settings,
+        .sinks = {.file = {c->sink_file, c->sink_file_max_bytes, (uint32_t)c->sink_file_keep},
+                  .kafka = {c->sink_kafka_brokers, c->sink_kafka_topic, c->sink_kafka_config,
+                            c->id},
+                  .webhook = {c->sink_webhook_url, c->sink_webhook_secret_file, c->sink_webhook_ca,
+                              c->sink_webhook_http == SINK_HTTP_ALLOW,
+                              (uint32_t)c->sink_webhook_timeout_ms},
+                  .prefix = c->sink_prefix},
         .ctx = s,
         .asset = dashboard_asset,
         .page = page,
@@ -397,8 +405,8 @@ int serve_main(int count, char **arguments)
             "file of --config. A flag overrides the variable, which overrides the file.\n\n"
             "SIGTERM transfers leadership, finishes open requests and stops the node. SIGHUP "
             "reads\n"
-            "log-level and the files of tls-cert, tls-key, tls-ca and peer-secret-file again and\n"
-            "reopens the log file. SIGUSR1 takes a snapshot.\n\n");
+            "log-level and the files of tls-cert, tls-key, tls-ca, peer-secret-file and of sinks\n"
+            "again and reopens the log file. SIGUSR1 takes a snapshot.\n\n");
         config_print_help(&text);
         return print_and_close(&text, stdout, "", 0);
     }

@@ -8,7 +8,7 @@ import pytest
 from harness import environment, free_ports, run
 
 COMMANDS = re.findall(r"^  ([a-z-]+) {2,}\S", run("help").stdout, re.MULTILINE)
-REMOTE = ["ls", "show x", "sessions", "status", "audit", "watch", "top --once", "member list",
+REMOTE = ["ls", "show x", "sessions", "sinks", "status", "audit", "watch", "top --once", "member list",
           "force-unlock x --reason r", "revoke x --reason r"]
 
 

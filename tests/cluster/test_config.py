@@ -119,6 +119,23 @@ BROKEN = [
 ]
 
 
+BROKEN += [
+    ("sink-file = /tmp/x/", "must be the name of a file"),
+    ("sink-file-max-bytes = 1K\nsink-file = /tmp/x", "must be 64 KiB to 1 TiB"),
+    ("sink-file-keep = 1001\nsink-file = /tmp/x", "must be 0 to 1000"),
+    ("sink-kafka-topic = a b\nsink-kafka-brokers = a:1", "must be 1 to 249 letters"),
+    ("sink-kafka-config = a", "is only valid with sink-kafka-brokers"),
+    ("sink-webhook-secret-file = a", "is only valid with sink-webhook-url"),
+    ("sink-webhook-url = ftp://a/", "must begin with https://"),
+    ("sink-webhook-url = https://a/", "needs sink-webhook-secret-file"),
+    ("sink-webhook-timeout = 1ms\nsink-webhook-url = https://a/\nsink-webhook-secret-file = s", "must be 100 ms to 5 m"),
+    ("sink-webhook-http = maybe", "is not refuse or allow"),
+    ("sink-webhook-ca = x", "is only valid with sink-webhook-url"),
+    ("sink-prefix = a/", "is only valid with sink-file, sink-kafka-brokers or sink-webhook-url"),
+    ("events-max-bytes = 0\nsink-file = /tmp/x", "sinks read the event log"),
+]
+
+
 @pytest.mark.parametrize("line, said", BROKEN, ids=[line[:40] for line, _ in BROKEN])
 def test_every_rule_is_checked_and_blamed_on_its_line(tmp_path, line, said):
     file = tmp_path / "holdfast.ini"

@@ -63,6 +63,8 @@ void api_tenants(struct api_request *x);
 void api_tokens(struct api_request *x);
 void api_token_create(struct api_request *x);
 void api_token_revoke(struct api_request *x);
+/* api_sinks.c */
+void api_sinks(struct api_request *x);
 /* api_snapshot.c */
 void api_snapshot(struct api_request *x);
 /* api_stats.c */

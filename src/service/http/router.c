@@ -65,6 +65,7 @@ static const struct route routes[] = {
     {HTTP_DELETE, ROUTE_EXACT, ALERTS, NULL, api_alert_remove, NEED_OPERATE, NULL},
     {HTTP_GET, ROUTE_EXACT, "/api/v1/cluster", NULL, api_cluster, NEED_CALLER, NULL},
     {HTTP_GET, ROUTE_EXACT, "/api/v1/stats", NULL, api_stats, NEED_CLUSTER_READ, NULL},
+    {HTTP_GET, ROUTE_EXACT, "/api/v1/sinks", NULL, api_sinks, NEED_CLUSTER_READ, NULL},
     {HTTP_GET, ROUTE_EXACT, MEMBERS, NULL, api_members, NEED_CALLER, NULL},
     {HTTP_POST, ROUTE_EXACT, MEMBERS, NULL, api_member_add, NEED_CLUSTER_ADMIN, NULL},
     {HTTP_POST, ROUTE_EXACT, MEMBERS "/transfer", NULL, api_member_transfer, NEED_CLUSTER_ADMIN,
