@@ -4,6 +4,7 @@
 #include "append_directly.h"
 #include "core/policy.h"
 #include "disk_fake.h"
+#include "node/counts/counts.h"
 #include "node/forward/forward.h"
 #include "replica/memory_tier.h"
 #include "storage/store.h"
@@ -24,6 +25,7 @@ static struct {
     struct memory_tier *tier;
     struct service *service;
     struct admission admission;
+    struct node_counts counts;
     uint64_t boot_us;
     uint64_t written; /* last entry that was written and not reported; 0: none */
     uint64_t drawn;
@@ -90,9 +92,20 @@ static void on_barrier(void *ctx, void *cookie, bool reached)
     forward_on_barrier(node.forward, cookie, reached);
 }
 
+static void on_entry(void *ctx, const struct replica_applying *entry)
+{
+    (void)ctx;
+    if (entry != NULL) {
+        counts_begin_entry(&node.counts, entry, node.boot_us);
+    } else {
+        counts_end_entry(&node.counts, node.boot_us);
+    }
+}
+
 static void on_event(void *ctx, const struct event *event)
 {
     (void)ctx;
+    counts_event(&node.counts, event);
     memory_tier_on_event(node.tier, event);
     if (node.service != NULL) { /* the replica starts before the service */
         service_on_event(node.service, event);
@@ -169,6 +182,7 @@ static void on_again(void *ctx, void *cookie)
 static void on_tier_event(void *ctx, const struct event *event)
 {
     (void)ctx;
+    counts_tier_event(&node.counts, event);
     service_on_event(node.service, event);
 }
 
@@ -264,6 +278,7 @@ static void open_replica(void)
                   .on_result = on_result,
                   .on_event = on_event,
                   .on_barrier = on_barrier,
+                  .on_entry = on_entry,
                   .on_change = on_change},
     };
     struct replica_start start = {.term = 1, .first = 1, .count = 1, .entries = &first};
@@ -367,7 +382,10 @@ void hotpath_node_open(const char *secret)
                                       .boot_ms = now_ms,
                                       .admission = &node.admission,
                                       .tier = node.tier,
+                                      .counts = &node.counts,
                                       .memory_core = memory_core};
+    node.counts.hot = hot_new(memory_system(), ID);
+    hot_reset(node.counts.hot, node.boot_us, node.boot_us / 1000);
     node.forward = forward_new(&forward);
     open_replica();
     forward_connect(node.forward, node.replica, NULL);
@@ -400,6 +418,7 @@ void hotpath_node_close(void)
     service_free(node.service);
     replica_free(node.replica);
     forward_free(node.forward);
+    hot_free(node.counts.hot);
     memory_tier_free(node.tier);
     store_close(&node.store);
     disk_fake_free(node.disk);

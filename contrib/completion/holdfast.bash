@@ -10,6 +10,7 @@ _holdfast() {
     if [[ $COMP_CWORD -eq 1 ]]; then
         COMPREPLY=($(compgen -W "help lock elect serve dev ls show history watch sessions status doctor top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
         COMPREPLY=($(compgen -W "help lock elect serve dev ls show watch sessions sinks status top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "help lock elect serve dev ls show history watch sessions status doctor top hot audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
         return
     fi
     case $command in
@@ -24,6 +25,7 @@ _holdfast() {
     help)
         COMPREPLY=($(compgen -W "lock elect serve dev ls show history watch sessions status doctor top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
         COMPREPLY=($(compgen -W "lock elect serve dev ls show watch sessions sinks status top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "lock elect serve dev ls show history watch sessions status doctor top hot audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
         return
         ;;
     esac
@@ -71,6 +73,9 @@ _holdfast() {
         ;;
     top)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--sort --interval --rows --once --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        ;;
+    hot)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--by --limit --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         ;;
     audit)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--name --prefix --actor --action --since --until --limit --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))

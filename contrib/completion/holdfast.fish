@@ -2,6 +2,7 @@
 
 set -l commands lock elect serve dev ls show history watch sessions status doctor top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot
 set -l commands lock elect serve dev ls show watch sessions sinks status top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot
+set -l commands lock elect serve dev ls show history watch sessions status doctor top hot audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot
 
 function __holdfast_names
     holdfast ls --timeout 500ms 2>/dev/null | awk 'NR > 1 { print $1 }'
@@ -247,6 +248,19 @@ complete -c holdfast -n "__fish_seen_subcommand_from top" -l server-name -r -d '
 complete -c holdfast -n "__fish_seen_subcommand_from top" -l token-file -r -d 'file with the token (default: HOLDFAST_TOKEN_FILE)'
 complete -c holdfast -n "__fish_seen_subcommand_from top" -l tenant -r -d 'tenant of the names (default: HOLDFAST_TENANT, else the home tenant)'
 complete -c holdfast -n "__fish_seen_subcommand_from top" -l help -s h -d 'flags and an example'
+complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a hot -d 'show the prefixes of lock names with the most contention, holds, waits or requests'
+complete -c holdfast -n "__fish_seen_subcommand_from hot" -l by -r -d 'contention, hold, wait or rate (default: contention)'
+complete -c holdfast -n "__fish_seen_subcommand_from hot" -l limit -s n -r -d 'at most so many prefixes, up to 100 (default: 20)'
+complete -c holdfast -n "__fish_seen_subcommand_from hot" -l endpoints -r -d 'nodes to try in turn (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)'
+complete -c holdfast -n "__fish_seen_subcommand_from hot" -l timeout -r -d 'timeout of a request (default: 5s)'
+complete -c holdfast -n "__fish_seen_subcommand_from hot" -l json -d 'print JSON'
+complete -c holdfast -n "__fish_seen_subcommand_from hot" -l ca -r -d 'use TLS and verify nodes with these CAs; system: those of the machine (default: HOLDFAST_CA)'
+complete -c holdfast -n "__fish_seen_subcommand_from hot" -l cert -r -d 'certificate of the client (default: HOLDFAST_CERT)'
+complete -c holdfast -n "__fish_seen_subcommand_from hot" -l key -r -d 'its key (default: HOLDFAST_KEY)'
+complete -c holdfast -n "__fish_seen_subcommand_from hot" -l server-name -r -d 'name in the nodes'\'' certificates (default: HOLDFAST_SERVER_NAME, else the endpoint'\''s host)'
+complete -c holdfast -n "__fish_seen_subcommand_from hot" -l token-file -r -d 'file with the token (default: HOLDFAST_TOKEN_FILE)'
+complete -c holdfast -n "__fish_seen_subcommand_from hot" -l tenant -r -d 'tenant of the names (default: HOLDFAST_TENANT, else the home tenant)'
+complete -c holdfast -n "__fish_seen_subcommand_from hot" -l help -s h -d 'flags and an example'
 complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a audit -d 'list the audit records of operators'\'' commands'
 complete -c holdfast -n "__fish_seen_subcommand_from audit" -l name -r -d 'records about this name'
 complete -c holdfast -n "__fish_seen_subcommand_from audit" -l prefix -r -d 'records about names with this prefix'

@@ -70,6 +70,12 @@ static const struct cli_command commands[] = {
      top_options,
      "On a terminal, h shows the keys: the order of the locks, a filter by prefix, a page for each lock. "
      "Otherwise a table, or a line of JSON, is printed for each update."},
+    {"hot", "show the prefixes of lock names with the most contention, holds, waits or requests", "[--by WHAT] [--limit N]",
+     "holdfast hot --by wait", hot_main, hot_options,
+     "The prefix of a name ends with its last / or :, orders/ of orders/17; a name without one is its own\n"
+     "prefix. The leader counts in bounded memory since it began to lead; older time counts less. ERROR is by\n"
+     "how much a figure may be too large. HOLDERS and WAITING are averages: seconds held or waited in each\n"
+     "second, counted when the hold or the wait ends."},
     {"audit", "list the audit records of operators' commands", "", "holdfast audit --name billing/close --since 2h",
      audit_main, audit_options,
      "Without a filter, the last 10,000 records. With one, also older ones that the event log of the node\n"

@@ -157,6 +157,7 @@ struct node *node_new(const struct node_options *options, char problem[NODE_PROB
     n->options = *options;
     n->counts = memory_alloc(options->memory, sizeof(*n->counts));
     memset(n->counts, 0, sizeof(*n->counts));
+    n->counts->hot = hot_new(options->memory, node_boot_us());
     n->oldest.found.since_ms = UINT64_MAX;
     n->oldest.scanned.since_ms = UINT64_MAX;
     n->timer_fd = -1;
@@ -329,6 +330,7 @@ void node_free(struct node *n)
     node_close_tls(n);
     node_close_secret(n);
     lock_lines_free(n->lock_lines);
+    hot_free(n->counts->hot);
     memory_free(memory, n->counts, sizeof(*n->counts));
     memory_free(memory, n, sizeof(*n));
 }

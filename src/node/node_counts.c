@@ -63,20 +63,49 @@ void node_stats(struct node *n, struct leader_stats *out)
 #undef SET_LATENCY
 }
 
+static bool answer_stats(struct node *n, struct slice query, struct buffer *out)
+{
+    struct leader_stats stats;
+    node_stats(n, &stats);
+    return leader_stats_answer(&stats, query, out);
+}
+
+static bool answer_hot(struct node *n, struct slice query, struct buffer *out)
+{
+    struct leader_hot hot;
+    enum hot_by by;
+    uint32_t limit;
+    struct replica_status status;
+    if (!leader_hot_requested(query, &by, &limit)) {
+        return false;
+    }
+    replica_status(n->replica, node_now(n), &status);
+    hot_top(n->counts->hot, by, limit, node_boot_us(), &hot);
+    hot.node = n->options.id;
+    hot.term = status.term;
+    return leader_hot_answer(&hot, query, out);
+}
+
+static bool answer_sinks(struct node *n, struct slice query, struct buffer *out)
+{
+    struct sink_reports sinks;
+    node_sink_reports(n, &sinks);
+    return sink_reports_answer(&sinks, query, out);
+}
+
 bool node_answer_query(void *ctx, struct slice query, struct buffer *out)
 {
     struct node *n = ctx;
-    struct leader_stats stats;
-    struct sink_reports sinks;
-    if (leader_query_of(query) == QUERY_SINKS) {
-        node_sink_reports(n, &sinks);
-        return sink_reports_answer(&sinks, query, out);
-    }
-    if (leader_query_of(query) != QUERY_STATS) {
+    switch (leader_query_of(query)) {
+    case QUERY_STATS:
+        return answer_stats(n, query, out);
+    case QUERY_HOT:
+        return answer_hot(n, query, out);
+    case QUERY_SINKS:
+        return answer_sinks(n, query, out);
+    default:
         return memory_page_write(node_memory_core(n), query, out);
     }
-    node_stats(n, &stats);
-    return leader_stats_answer(&stats, query, out);
 }
 
 void node_step_counts(struct node *n, struct replica_time now)
@@ -84,6 +113,7 @@ void node_step_counts(struct node *n, struct replica_time now)
     struct replica_status status;
     replica_status(n->replica, now, &status);
     counts_tick(n->counts, now.boot_us);
+    hot_tick(n->counts->hot, now.boot_us);
     if (status.leader != 0) {
         cluster_time_note(&n->counts->time, status.term, status.clock_from_ms, status.cluster_ms,
                           now.boot_us);

@@ -49,6 +49,7 @@ static void note_leader(struct node *n, const struct replica_status *status)
     if (status->serving && !n->serving) {
         n->serving_us = node_now(n).boot_us;
         n->counts->leaderships++;
+        hot_reset(n->counts->hot, node_now(n).boot_us, node_now(n).wall_ms);
         journal_note(n->options.journal, INFO, RAFT, "serving",
                      JOURNAL_NUMBER("epoch", core_epoch(replica_core(n->replica))));
     }

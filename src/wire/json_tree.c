@@ -52,6 +52,11 @@ struct slice json_tree_text(const struct json_t *value)
                                  : slice_make("", 0);
 }
 
+double json_tree_double(const struct json_t *value, double fallback)
+{
+    return json_is_number(value) ? json_number_value(value) : fallback;
+}
+
 uint64_t json_tree_u64(const struct json_t *value, uint64_t fallback)
 {
     if (json_is_real(value)) { /* only when the whole text was parsed that way */

@@ -24,6 +24,7 @@ size_t json_tree_count(const struct json_t *array); /* 0 if it is not an array *
 
 struct slice json_tree_text(const struct json_t *value); /* empty if it is not a string */
 uint64_t json_tree_u64(const struct json_t *value, uint64_t fallback);
+double json_tree_double(const struct json_t *value, double fallback);
 double json_tree_real(const struct json_t *value, double fallback); /* any number */
 bool json_tree_true(const struct json_t *value);
 

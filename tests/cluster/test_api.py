@@ -172,6 +172,7 @@ def cluster_itself(s):
     view = s.request("GET", "/api/v1/cluster", serving=True)
     assert len(view["members"]) == 3 and len(s.request("GET", "/api/v1/members")["members"]) == 3
     assert s.request("GET", "/api/v1/stats", serving=True)["leader"] == view["leader"]
+    assert s.request("GET", "/api/v1/hot?by=rate", by="rate")["leader"] == view["leader"]
     assert s.request("GET", "/api/v1/sinks", sinks=[])["leader"] == view["leader"]
     for method, path, body in (("POST", "", {"id": 1, "address": "127.0.0.1:1"}),
                                ("POST", "/77/promote", None), ("POST", "/77/demote", None),

@@ -76,6 +76,7 @@ HTTP = {
     "DELETE /api/v1/alerts": ("operate", "admin", {**OPERATOR, "prefix": "app/none"}),
     "GET /api/v1/cluster": ("caller", "caller", None),
     "GET /api/v1/stats": ("cluster_read", "cluster", None),
+    "GET /api/v1/hot": ("cluster_read", "cluster", None),
     "GET /api/v1/sinks": ("cluster_read", "cluster", None),
     f"GET {MEMBERS}": ("caller", "caller", None),
     f"POST {MEMBERS}": ("cluster_admin", "cluster", {"id": 1, "address": "127.0.0.1:1"}),

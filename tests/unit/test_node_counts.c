@@ -44,9 +44,9 @@ static void a_repeated_answer_does_not_count(void **state)
 {
     (void)state;
     struct result r = {.type = COMMAND_ACQUIRE, .outcome = OUTCOME_REFUSED, .reason = REASON_HELD};
-    counts_result(&c, TIER_CORRECTNESS, &r, 10);
+    counts_result(&c, TIER_CORRECTNESS, 0, &r, 10);
     r.replayed = true;
-    counts_result(&c, TIER_CORRECTNESS, &r, 10);
+    counts_result(&c, TIER_CORRECTNESS, 0, &r, 10);
     assert_int_equal(c.tiers[0].acquires[ACQUIRED_REFUSED], 1);
     assert_int_equal(c.tiers[0].refused[REASON_HELD], 1);
     assert_int_equal(c.tiers[0].contended, 1);

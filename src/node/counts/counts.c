@@ -29,11 +29,21 @@ static uint64_t ms_between_as_us(uint64_t from_ms, uint64_t to_ms)
     return to_ms > from_ms ? (to_ms - from_ms) * 1000 : 0;
 }
 
-static void note_wait(struct tier_counts *t, const struct event *e, enum reason reason)
+static void note_hot(const struct node_counts *c, enum hot_by by, const struct event *e,
+                     uint64_t weight)
+{
+    if (c->hot != NULL) {
+        hot_add(c->hot, by, e->tenant, e->name, weight);
+    }
+}
+
+static void note_wait(struct node_counts *c, struct tier_counts *t, const struct event *e,
+                      enum reason reason)
 {
     if (e->part <= 1) { /* once for a multi-lock */
         t->waits_ended[reason]++;
         distribution_add(&t->wait_us, e->waited_ms * 1000);
+        note_hot(c, HOT_WAIT, e, e->waited_ms * 1000);
     }
 }
 
@@ -52,11 +62,17 @@ static void note_event(struct node_counts *c, enum tier tier, const struct event
     case EVENT_GRANTED:
         t->grants++;
         if (e->attachment != 0) {
-            note_wait(t, e, REASON_NONE);
+            note_wait(c, t, e, REASON_NONE);
+        } else {
+            note_hot(c, HOT_RATE, e, HOT_EVENT);
         }
         return;
+    case EVENT_QUEUED:
+        note_hot(c, HOT_RATE, e, HOT_EVENT);
+        note_hot(c, HOT_CONTENTION, e, HOT_EVENT);
+        return;
     case EVENT_WAIT_ENDED:
-        note_wait(t, e, e->reason);
+        note_wait(c, t, e, e->reason);
         return;
     case EVENT_RELEASED:
         break;
@@ -88,7 +104,9 @@ static void note_event(struct node_counts *c, enum tier tier, const struct event
     default:
         return;
     }
-    distribution_add(&t->hold_us, ms_between_as_us(e->since_ms, e->at_ms)); /* a grant ended */
+    uint64_t held_us = ms_between_as_us(e->since_ms, e->at_ms); /* a grant ended */
+    distribution_add(&t->hold_us, held_us);
+    note_hot(c, HOT_HOLD, e, held_us);
 }
 
 void counts_event(struct node_counts *c, const struct event *event)
@@ -120,17 +138,29 @@ static enum acquired acquired_by(const struct result *r)
     return ACQUIRED_ERROR;
 }
 
-static void note_acquire(struct tier_counts *t, const struct result *r)
+/* Of granted and queued ones there is an event. */
+static void note_refused(struct node_counts *c, struct tier_counts *t, uint32_t tenant,
+                         const struct result *r)
+{
+    bool is_contended =
+        r->reason == REASON_HELD || r->reason == REASON_DELAYED || r->reason == REASON_DEADLOCK;
+    t->refused[r->reason]++;
+    t->contended += is_contended;
+    if (c->hot != NULL && r->name.len > 0) {
+        hot_add(c->hot, HOT_RATE, tenant, r->name, HOT_EVENT);
+        hot_add(c->hot, HOT_CONTENTION, tenant, r->name, is_contended ? HOT_EVENT : 0);
+    }
+}
+
+static void note_acquire(struct node_counts *c, struct tier_counts *t, uint32_t tenant,
+                         const struct result *r)
 {
     enum acquired acquired = acquired_by(r);
     t->acquires[acquired]++;
+    t->contended += acquired == ACQUIRED_QUEUED;
     if (acquired == ACQUIRED_REFUSED) {
-        t->refused[r->reason]++;
+        note_refused(c, t, tenant, r);
     }
-    t->contended +=
-        acquired == ACQUIRED_QUEUED ||
-        (acquired == ACQUIRED_REFUSED &&
-         (r->reason == REASON_HELD || r->reason == REASON_DELAYED || r->reason == REASON_DEADLOCK));
 }
 
 /* Errors of a release or renewal are refusals without a reason of the state machine. */
@@ -153,7 +183,8 @@ static void note_keepalive(struct tier_counts *t, const struct result *r)
     t->keepalive_failures += r->error == HF_OK ? r->count - alive : 1;
 }
 
-void counts_result(struct node_counts *c, enum tier tier, const struct result *r, uint64_t took_us)
+void counts_result(struct node_counts *c, enum tier tier, uint32_t tenant, const struct result *r,
+                   uint64_t took_us)
 {
     struct tier_counts *t = &c->tiers[tier];
     c->requests++;
@@ -162,7 +193,7 @@ void counts_result(struct node_counts *c, enum tier tier, const struct result *r
     }
     switch (r->type) {
     case COMMAND_ACQUIRE:
-        note_acquire(t, r);
+        note_acquire(c, t, tenant, r);
         distribution_add(&c->served_us, took_us);
         return;
     case COMMAND_RELEASE:

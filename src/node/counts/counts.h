@@ -13,6 +13,7 @@
 #include "base/tier.h"
 #include "core/event.h"
 #include "node/counts/cluster_time.h"
+#include "node/counts/hot.h"
 #include "replica/ports.h"
 
 /* Of an acquire. */
@@ -80,6 +81,7 @@ struct node_counts {
     uint64_t snapshots_failed;
     uint64_t snapshots_installed;
     struct cluster_time time;
+    struct hot *hot;   /* NULL: not counted */
     uint64_t requests; /* commands and reads that this node answered as leader */
     /* Of the clients of this node: until the answer, which may be that the request waits. */
     struct distribution acquire_us[COUNTS_TIERS][ACQUIRED_COUNT];
@@ -104,9 +106,9 @@ void counts_end_entry(struct node_counts *c, uint64_t now_us);
 void counts_event(struct node_counts *c, const struct event *event);
 /* Of the tier EFFICIENCY. */
 void counts_tier_event(struct node_counts *c, const struct event *event);
-/* As leader, for each command whose result is known. `took_us`: of an acquire. */
-void counts_result(struct node_counts *c, enum tier tier, const struct result *result,
-                   uint64_t took_us);
+/* As leader, for each command whose result is known. `tenant`, `took_us`: of an acquire. */
+void counts_result(struct node_counts *c, enum tier tier, uint32_t tenant,
+                   const struct result *result, uint64_t took_us);
 /* The answer to an acquire of a client of this node; `result` NULL: none is known. */
 void counts_acquired(struct node_counts *c, enum tier tier, const struct result *result,
                      uint64_t took_us);

@@ -190,7 +190,7 @@ static void on_result(struct forward *f, enum tier tier, struct cookie *head,
                       enum replica_outcome outcome, const struct result *result)
 {
     if (outcome == REPLICA_DONE && f->options.counts != NULL) {
-        counts_result(f->options.counts, tier, result, forward_took_us(f, head));
+        counts_result(f->options.counts, tier, head->tenant, result, forward_took_us(f, head));
     }
     void *cookie = head;
     if (head->proposal != 0) {

@@ -39,6 +39,7 @@ struct cookie {
     enum cookie_kind kind;
     uint64_t proposal;    /* number in the tier EFFICIENCY (S10.2); 0: none */
     uint64_t begun_us;    /* of an acquire: boot time of its arrival; 0: no acquire */
+    uint32_t tenant;      /* of an acquire */
     struct admitted adds; /* in flight for it (S12.14, S15) */
 };
 

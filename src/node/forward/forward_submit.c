@@ -92,6 +92,7 @@ void forward_submit(struct forward *f, const struct command *command, struct gat
     call->arrived_us = now.boot_us;
     if (command->type == COMMAND_ACQUIRE && f->options.counts != NULL) {
         call->cookie.begun_us = now.boot_us;
+        call->cookie.tenant = command->tenant;
     }
     if (submit_now(f, call, command, now)) {
         return;

@@ -130,6 +130,7 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
             struct replica_time now = f->options.now(f->options.ctx);
             bool is_timed = command.type == COMMAND_ACQUIRE && f->options.counts != NULL;
             relay->cookie.begun_us = is_timed ? now.boot_us : 0;
+            relay->cookie.tenant = command.tenant;
             relay->arrived_us = now.boot_us;
             relay->arrived_ms = forward_now_ms(f);
             error = forward_take(f, &taken, &relay->cookie, now);

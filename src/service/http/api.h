@@ -67,6 +67,8 @@ void api_token_revoke(struct api_request *x);
 void api_sinks(struct api_request *x);
 /* api_snapshot.c */
 void api_snapshot(struct api_request *x);
+/* api_hot.c */
+void api_hot(struct api_request *x);
 /* api_stats.c */
 void api_stats(struct api_request *x);
 /* api_status.c */

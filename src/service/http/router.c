@@ -21,6 +21,7 @@ static const char *const observe_parameters[] = {"last_event_id", NULL};
 static const char *const policy_parameters[] = {"dry_run", "end_sessions", NULL};
 static const char *const explain_parameters[] = {"principal", "right", "name", "tenant", NULL};
 static const char *const token_parameters[] = {"principal", NULL};
+static const char *const hot_parameters[] = {"by", "limit", NULL};
 static const char *const probe_parameters[] = {"verbose", "format", NULL};
 
 #define LOCKS "/api/v1/locks"
@@ -65,6 +66,7 @@ static const struct route routes[] = {
     {HTTP_DELETE, ROUTE_EXACT, ALERTS, NULL, api_alert_remove, NEED_OPERATE, NULL},
     {HTTP_GET, ROUTE_EXACT, "/api/v1/cluster", NULL, api_cluster, NEED_CALLER, NULL},
     {HTTP_GET, ROUTE_EXACT, "/api/v1/stats", NULL, api_stats, NEED_CLUSTER_READ, NULL},
+    {HTTP_GET, ROUTE_EXACT, "/api/v1/hot", NULL, api_hot, NEED_CLUSTER_READ, hot_parameters},
     {HTTP_GET, ROUTE_EXACT, "/api/v1/sinks", NULL, api_sinks, NEED_CLUSTER_READ, NULL},
     {HTTP_GET, ROUTE_EXACT, MEMBERS, NULL, api_members, NEED_CALLER, NULL},
     {HTTP_POST, ROUTE_EXACT, MEMBERS, NULL, api_member_add, NEED_CLUSTER_ADMIN, NULL},

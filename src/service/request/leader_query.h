@@ -14,6 +14,7 @@ enum leader_query {
     QUERY_SESSIONS = 3,
     QUERY_LONG_HELD = 4,
     QUERY_STATS = 16, /* leader_stats.h */
+    QUERY_HOT = 17,   /* leader_hot.h */
     QUERY_SINKS = 24, /* sink_report.h */
 };
 
