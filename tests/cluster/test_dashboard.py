@@ -11,6 +11,7 @@ import pytest
 from auth_support import bearer, secure_cluster
 from browser import CONTRAST, Page, log_in, start_browser
 from harness import PATIENCE, ROOT, allowed, wait_until
+from secure import Authority
 
 try:
     from selenium.webdriver.common.keys import Keys
@@ -21,6 +22,7 @@ FILES = ROOT / "src" / "server" / "dashboard"
 TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
          ".svg": "image/svg+xml"}
 PAGES = ("overview", "locks", "lock/deploy%2Fweb", "hot", "sessions", "members", "alerts", "audit", "events")
+UNSUPPORTED = ("/api/v1/audit?order", "/api/v1/hot")  # the page tries them first
 HELD = {"client_id": "deployer@ci", "ttl_ms": 600000}
 
 
@@ -41,7 +43,7 @@ def page(browser):
 
 def no_errors(page, *expected):
     """Nothing failed in the page; `expected`: parts of messages that the test itself causes."""
-    left = [text for text in page.errors() if not any(part in text for part in expected)]
+    left = [text for text in page.errors() if not any(part in text for part in (*expected, *UNSUPPORTED))]
     assert left == []
 
 
@@ -330,7 +332,7 @@ def test_contrast_of_every_text_is_enough(make_cluster, page, theme):
     result = page.js(CONTRAST)
     assert result["low"] == [], result
     page.click("#cancel")
-    no_errors(page, "404")
+    no_errors(page)
 
 
 def test_theme_can_be_chosen(make_cluster, page):
@@ -367,7 +369,7 @@ def test_phone_needs_no_horizontal_scrolling(make_cluster, page):
     page.go("lock/deploy%2Fweb")
     page.click("button.force")
     assert page.js("const r = document.getElementById('dialog').getBoundingClientRect(); return r.left >= 0 && r.right <= innerWidth")
-    no_errors(page, "404")
+    no_errors(page)
 
 
 def many_locks(node, total):
@@ -469,6 +471,95 @@ def test_events_are_followed_and_paused(make_cluster, page):
     page.wait_for(lambda: page.text("#events") == "", "only the prefix")
     wait_until(lambda: acquire(node, f"b/{os.urandom(4).hex()}", "bob") and "bob" in page.text("#events"), "events of the prefix")
     assert acquire(node, "a/two", "ann") and "a/two" not in page.text("#events")
+    no_errors(page)
+
+
+def test_holds_past_their_rule_are_listed(make_cluster, page):
+    cluster = make_cluster(1)
+    node = cluster.nodes[1]
+    acquire(node, "billing/close", "worker-1@app-1")
+    page.open(node, "alerts")
+    page.wait_text("main", "No rules")
+    wait_until(lambda: node.request("PUT", "/api/v1/alerts", {"prefix": "billing/", "after_ms": 1000, "actor_id": "olga"}).status == 200, "the rule is set")
+    page.wait_text("#long-held", "billing/close", "worker-1@app-1")
+    page.wait_text("#rules", "billing/", "1 s")
+    page.go("overview")
+    page.wait_text("#health", "1 lock is held longer than its rule allows")
+    page.go("locks")
+    page.wait_text(".space", "held too long")
+    no_errors(page)
+
+
+def test_sessions_are_shown_with_their_locks(make_cluster, page):
+    cluster = make_cluster(1)
+    node = cluster.nodes[1]
+    ids = [node.request("POST", "/api/v1/sessions", {"client_id": "worker-1@app-1", "ttl_ms": 60000}).json["session_id"] for _ in range(2)]
+    for name, owner in (("jobs/1", 0), ("jobs/2", 0), ("jobs/3", 1)):
+        body = {"session_id": ids[owner], "wait_timeout_ms": 0}
+        assert node.request("POST", f"/api/v1/locks/{name}/acquire", body).json["acquired"]
+    page.open(node, "sessions")
+    page.wait_text("main", "2 sessions", *ids)
+    page.js("for (const e of document.querySelectorAll('summary')) if (e.textContent === '2 names') e.click()")
+    page.wait_for(lambda: page.all_text(".inner li") == ["jobs/1 holds it", "jobs/2 holds it"], "its locks, and not those of the other one")
+    no_errors(page)
+
+
+def test_members_say_what_they_see(make_cluster, page):
+    cluster = make_cluster(3)
+    page.open(cluster.nodes[1], "members")
+    leader = cluster.leader()
+    page.wait_for(lambda: page.text("tbody").count(f"node {leader.id} leads") == 3, "each member sees the leader")
+    silent = next(node for node in cluster.followers() if node is not cluster.nodes[1])
+    silent.kill()
+    page.wait_text("tbody", "silent", "does not answer this page")
+    no_errors(page, "net::ERR")
+
+
+def test_audit_is_filtered_by_the_service(make_cluster, page):
+    cluster = make_cluster(1)
+    node = cluster.nodes[1]
+    for name, actor in (("a/1", "olga"), ("a/2", "omar"), ("b/1", "olga")):
+        acquire(node, name, "x")
+        assert node.request("POST", f"/api/v1/locks/{name}/force-unlock", {"actor_id": actor, "reason": f"stuck {name}"}).status == 200
+    shown = "tbody tr td:nth-child(3)"
+    page.open(node, "audit")
+    page.wait_for(lambda: page.all_text(shown) == ["b/1", "a/2", "a/1"], "the newest first")
+    page.type("#audit-name", "a/")
+    page.wait_for(lambda: page.all_text(shown) == ["a/2", "a/1"], "by prefix")
+    page.type("#audit-actor", "olga")
+    page.wait_for(lambda: page.all_text(shown) == ["a/1"], "by actor")
+    page.js("const s = document.getElementById('audit-action'); s.value = 'REVOKE'; s.dispatchEvent(new Event('input'))")
+    page.wait_text("main", "No record matches")
+    no_errors(page)
+
+
+def test_tls_and_http_2_serve_the_page_and_its_failover(make_cluster, page, tmp_path):
+    ca = Authority(tmp_path / "ca")
+    cluster = make_cluster(3, start=False)
+    for node in cluster:
+        node.flags += ca.flags(ca.node(node.id))
+        node.tls = ca.context()
+    cluster.start()
+    leader = cluster.leader()
+    assert leader.request("GET", "/").headers["content-security-policy"] == policy_of(cluster, "https")
+    page.scheme = "https"
+    page.open(leader, "locks")
+    page.wait_text("main", "No locks are in use")
+    assert page.js("return performance.getEntriesByType('navigation')[0].nextHopProtocol") == "h2"
+    acquire(cluster.nodes[1], "before/failover", "a")
+    page.wait_for(lambda: names_shown(page) == ["before/failover"], "an event over HTTP/2")
+    leader.kill()
+    cluster.leader(but=leader.id).acquire_surely("after/failover")
+    page.wait_for(lambda: "after/failover" in names_shown(page), "the event of another node")
+    no_errors(page, "net::ERR")
+
+
+def test_a_page_at_another_address_says_what_it_cannot(make_cluster, page):
+    cluster = make_cluster(3)
+    node = cluster.nodes[1]
+    page.driver.get(f"http://localhost:{node.client_port}/")
+    page.wait_text("#notice", "no client address of a member", cluster.nodes[1].client)
+    page.wait_text("#health", "All nodes answer")
     no_errors(page)
 
 

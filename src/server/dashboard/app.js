@@ -1,7 +1,7 @@
 // The frame around the pages: addresses after #, the header, what is polled for all pages, keys.
 
 import { h, setText, plural } from "./dom.js";
-import { connection, onConnection, request, signIn } from "./api.js";
+import { connection, isMemberPage, onConnection, request, signIn } from "./api.js";
 import { live, pollAll, pollCluster, pollStats, forget } from "./live.js";
 import * as overview from "./overview.js";
 import * as locks from "./locks.js";
@@ -33,6 +33,16 @@ function setTheme(next) {
   if (theme === "system") document.documentElement.removeAttribute("data-theme");
   else document.documentElement.setAttribute("data-theme", theme);
   setText(element("theme"), THEMES[theme]);
+}
+
+// Only pages of members may use the other members.
+function drawNotice() {
+  const { cluster } = live;
+  const address = cluster && cluster.members.map((m) => m.client_address).find(Boolean);
+  const isAlone = cluster && address && !isMemberPage();
+  if (element("notice").childElementCount > 0 === Boolean(isAlone)) return; // said once
+  element("notice").replaceChildren(isAlone ? h("p", {}, `${location.host} is no client address of a member, so this page cannot go on with another node. Members are at `,
+    h("a", { href: `${location.protocol}//${address}/` }, address), ".") : "");
 }
 
 function drawHeader() {
@@ -158,7 +168,7 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "Escape" && event.target === element("search")) {
     element("search").blur();
   } else if (event.key === "Escape" && route().name === "lock") {
-    history.back();
+    location.hash = locks.address();
   } else if (event.key === "ArrowDown" && event.target === element("search")) {
     event.preventDefault();
     locks.focusRows();
@@ -200,7 +210,7 @@ setTheme("system");
 drawTabs("overview");
 onConnection(onConnectionChange);
 window.addEventListener("hashchange", showPage);
-live.on("cluster", drawHeader);
+live.on("cluster", () => { drawHeader(); drawNotice(); });
 (async () => {
   try {
     live.whoami = await request("/api/v1/auth/whoami");

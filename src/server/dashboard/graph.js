@@ -63,10 +63,11 @@ function layersOf(lock, others) {
 function draw(lock, others) {
   const { layers, arrows } = layersOf(lock, others);
   const tallest = Math.max(...layers.map((layer) => layer.length));
-  const height = tallest * (BOX.height + BOX.gapY) + BOX.gapY + 26;
+  const below = arrows.some((arrow) => arrow.isBack) ? 26 : 0; // arrows back
+  const height = tallest * (BOX.height + BOX.gapY) + below;
   const width = layers.length * (BOX.width + BOX.gapX) - BOX.gapX + 4;
   const x = (column) => 2 + column * (BOX.width + BOX.gapX);
-  const y = (column, i) => (height - 26 - layers[column].length * (BOX.height + BOX.gapY)) / 2 + i * (BOX.height + BOX.gapY) + BOX.gapY / 2;
+  const y = (column, i) => (height - below - layers[column].length * (BOX.height + BOX.gapY)) / 2 + i * (BOX.height + BOX.gapY) + BOX.gapY / 2;
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", class: "graph" },
     svg("defs", {}, svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 8, markerHeight: 8, orient: "auto-start-reverse" }, svg("path", { d: "M0 0L8 4L0 8z", class: "tip" }))));
   for (const { from, to, isBack } of arrows) {

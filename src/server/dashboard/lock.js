@@ -4,6 +4,7 @@ import { h, badge, count, duration, learnClock, milliseconds, now, plural, secti
 import { request, nameIn, queryOf, watch } from "./api.js";
 import { live } from "./live.js";
 import { waitGraph } from "./graph.js";
+import { address } from "./locks.js";
 import { forceUnlock, revoke } from "./operate.js";
 
 const QUEUE = 200; // waiters that are shown
@@ -64,13 +65,17 @@ function queueTable(lock) {
   return [table("Queue", columns, rows), more > 0 && h("p", { class: "muted" }, `and ${plural(more, "more client")} behind these.`)];
 }
 
+function endOf(hold) {
+  if (hold.held) return badge("accent", "holds it now");
+  if (!hold.ended || hold.ended === "unknown") return h("span", { class: "muted" }, "how it ended is not recorded");
+  return [ENDS[hold.ended] || hold.ended, hold.actor_id && ` by ${hold.actor_id}`, hold.reason && `: ${hold.reason}`];
+}
+
 function historyTable(answer) {
   const rows = answer.holds.map((hold) => ({ cells: [
-    when(hold.from || hold.since), hold.client_id, hold.fencing_token === undefined ? "–" : String(hold.fencing_token),
-    hold.held_ms === null || hold.held_ms === undefined ? "–" : milliseconds(hold.held_ms),
-    hold.waited_ms ? milliseconds(hold.waited_ms) : "–",
-    [hold.ended ? ENDS[hold.ended] || hold.ended : "holds it now", hold.actor_id && ` by ${hold.actor_id}`, hold.reason && `: ${hold.reason}`]] }));
-  return rows.length === 0 ? h("p", { class: "muted" }, "No earlier hold is recorded.")
+    when(hold.acquired_at), [hold.client_id, hold.owner && ` (${hold.owner})`], hold.fencing_token === undefined ? "–" : String(hold.fencing_token),
+    hold.held_ms === null || hold.held_ms === undefined ? "–" : milliseconds(hold.held_ms), hold.waited_ms ? milliseconds(hold.waited_ms) : "–", endOf(hold)] }));
+  return rows.length === 0 ? h("p", { class: "muted" }, "No hold is recorded.")
     : table("History", [{ title: "From" }, { title: "Holder" }, { title: "Token", class: "number wide" }, { title: "Held for", class: "number" }, { title: "Waited", class: "number" }, { title: "How it ended" }], rows);
 }
 
@@ -106,7 +111,10 @@ export function show(main, { rest: name }) {
         past.replaceChildren(h("p", { class: "muted" }, "This node does not record the history of locks."));
         return;
       }
-      past.replaceChildren(...[historyTable(answer), answer.complete_since && h("p", { class: "muted" }, "Complete since ", when(answer.complete_since), ".")].flat().filter(Boolean));
+      past.replaceChildren(...[historyTable(answer),
+        answer.next_cursor && h("p", { class: "muted" }, `The newest ${HISTORY} holds. For others: `, h("code", {}, `holdfast history ${name}`)),
+        answer.gaps && answer.gaps.length > 0 && h("p", { class: "problem" }, `Node ${answer.node} has no record of ${plural(answer.gaps.length, "period")} in between.`),
+        answer.complete_since && h("p", { class: "muted" }, `Node ${answer.node} has everything since `, when(answer.complete_since), ".")].flat().filter(Boolean));
     } catch (error) {
       if (error.name === "AbortError") return;
       past.replaceChildren(h("p", { class: "muted" }, error.status === 404 ? "This node does not record the history of locks." : error.status === 403 ? `Not allowed: ${error.message}` : `The history is not available: ${error.message}`));
@@ -115,7 +123,7 @@ export function show(main, { rest: name }) {
 
   function draw(lock) {
     lock.holders.forEach(learnClock);
-    headline.replaceChildren(h("a", { href: "#/locks", class: "back", "aria-label": "Back to the locks" }, "Locks"), h("h1", {}, lock.name), ...statusOf(lock).filter(Boolean),
+    headline.replaceChildren(h("a", { href: address(), class: "back", "aria-label": "Back to the locks" }, "Locks"), h("h1", {}, lock.name), ...statusOf(lock).filter(Boolean),
       h("span", { class: "muted" }, [lock.mode, lock.limit ? `limit ${lock.limit}` : "", lock.tier === "EFFICIENCY" ? "tier EFFICIENCY" : "", lock.long_held_after_ms ? `too long after ${duration(lock.long_held_after_ms)}` : ""].filter(Boolean).join(", ")));
     failure.replaceChildren();
     body.hidden = false;

@@ -19,6 +19,10 @@ const SORTS = {
 };
 
 let shown = null; // the page while it is shown
+let last = "#/locks"; // its search and order
+
+// Where to go back to from a lock.
+export const address = () => last;
 
 export function focusRows() {
   if (shown) shown.list.focus();
@@ -202,7 +206,8 @@ export function show(main, { query }) {
 
   function remember() {
     const more = new URLSearchParams({ ...(prefix && { prefix }), sort, down: isDown ? "1" : "0" });
-    history.replaceState(null, "", `#/locks?${more}`);
+    last = `#/locks?${more}`;
+    history.replaceState(null, "", last);
   }
 
   function sorted() {
@@ -256,6 +261,7 @@ export function show(main, { query }) {
       list.open(prefix);
     },
   };
+  if (query.size > 0) last = location.hash;
   list.open(prefix);
   const stop = live.on("tick", () => { if (rows.root.isConnected) rows.refresh(); });
   return () => {

@@ -1,6 +1,6 @@
 // The first page: is the cluster well, who leads, what is it doing.
 
-import { h, badge, count, duration, milliseconds, plural, rate, sectionOf, setText, state } from "./dom.js";
+import { h, badge, bytes, count, duration, milliseconds, now, plural, rate, sectionOf, setText, state } from "./dom.js";
 import { live } from "./live.js";
 import { plot } from "./plot.js";
 
@@ -18,6 +18,23 @@ function healthOf(cluster) {
       spare > 0 ? `Locks work. ${plural(spare, "more node")} may fail.` : "Locks work, but no other node may fail. Start the missing nodes."];
   }
   return ["good", "All nodes answer", `Node ${leader.id} leads in term ${cluster.term}.`];
+}
+
+const DAY_MS = 86400000;
+const CERTIFICATE_DAYS = 14;
+const LAG = 1000; // entries
+
+// What else is not well, each with what to do.
+function problemsOf(cluster, stats) {
+  const found = [];
+  const late = cluster.members.filter((m) => m.healthy && m.lag !== null && m.lag > LAG);
+  if (late.length) found.push(`${late.map((m) => `Node ${m.id}`).join(", ")} lags behind the leader by more than ${count(LAG)} entries: look at its disk and its network.`);
+  if (cluster.state && cluster.state.bytes > 0.9 * cluster.state.max_bytes) found.push(`The state takes ${bytes(cluster.state.bytes)} of ${bytes(cluster.state.max_bytes)}: at the limit new locks are refused. Raise state-max, or find who creates them.`);
+  if (cluster.certificate && Date.parse(cluster.certificate.expires_at) < now() + CERTIFICATE_DAYS * DAY_MS) found.push(`The certificate of node ${cluster.node} expires in ${duration(Date.parse(cluster.certificate.expires_at) - now())}: replace its file.`);
+  if (cluster.efficiency && !cluster.efficiency.healthy) found.push(`The backend of the tier EFFICIENCY is not healthy${cluster.efficiency.problem ? `: ${cluster.efficiency.problem}` : "."}`);
+  if (cluster.disk && cluster.disk.full) found.push(`The disk of node ${cluster.node} is full: free some space.`);
+  if (stats && stats.long_held > 0) found.push(h("span", {}, stats.long_held === 1 ? "1 lock is held longer than its rule allows: " : `${count(stats.long_held)} locks are held longer than their rules allow: `, h("a", { href: "#/alerts" }, "show"), "."));
+  return found;
 }
 
 function tile(title) {
@@ -66,7 +83,10 @@ export function show(main) {
     }
     const [kind, title, text] = healthOf(cluster);
     health.className = `health ${kind}`;
-    health.replaceChildren(h("h2", {}, title), h("p", {}, text));
+    const problems = problemsOf(cluster, live.stats);
+    if (problems.length && kind === "good") health.className = "health warn";
+    health.replaceChildren(h("h2", {}, problems.length && kind === "good" ? `All nodes answer. ${plural(problems.length, "problem")}:` : title), h("p", {}, text),
+      problems.length ? h("ul", { class: "problems" }, problems.map((problem) => h("li", {}, problem))) : "");
     rows.replaceChildren(...cluster.members.map((member) => nodeRow(member, cluster)));
   }
 

@@ -1,11 +1,12 @@
 // Pages that are one table, read again every few seconds: hot prefixes, sessions, members, alerts, audit.
 
 import { h, badge, bytes, count, duration, milliseconds, plural, rate, setText, state, table, when } from "./dom.js";
-import { request, nameIn, queryOf } from "./api.js";
+import { isMemberPage, request, requestOf, nameIn, queryOf } from "./api.js";
 import { live } from "./live.js";
 
 const AGAIN_MS = 5000;
 const ROWS = 500; // of a table that is not virtual
+const EXAMINED = 200; // locks that are read to find those of a session
 const lockLink = (name) => h("a", { href: `#/lock/${nameIn(name)}` }, name);
 
 // Reads and draws, and again after some seconds. `read(signal)` returns what `draw` shows. `absent`: the words
@@ -87,9 +88,22 @@ export function hot(main, { query }) {
 
 // --- sessions -------------------------------------------------------------------
 
+// A list of locks names the first holder of each. The page of a lock names all of them, and the waiters; operators
+// see their sessions there, others see the client's name only.
 async function locksOf(session, signal) {
   const rows = await allPages("/api/v1/locks", "locks", {}, 20000, signal);
-  return rows.filter((row) => row.holder && row.holder.client_id === session.client_id).map((row) => row.name).sort();
+  const likely = rows.filter((row) => row.queue_length > 0 || row.holder_count > 1 || (row.holder && row.holder.client_id === session.client_id)).slice(0, EXAMINED);
+  const isIts = (one) => (session.session_id && one.session_id !== undefined ? one.session_id === session.session_id : one.client_id === session.client_id);
+  const found = [];
+  while (likely.length > 0 && found.length < session.entries) {
+    const locks = await Promise.all(likely.splice(0, 10).map((row) => request(`/api/v1/locks/${nameIn(row.name)}?limit=200`, { signal })));
+    for (const lock of locks) {
+      if (lock.holders.some(isIts)) found.push([lock.name, "holds it"]);
+      const waiter = lock.waiters.find(isIts);
+      if (waiter) found.push([lock.name, `waits, place ${waiter.position}`]);
+    }
+  }
+  return found.sort();
 }
 
 function sessionLocks(session) {
@@ -99,8 +113,9 @@ function sessionLocks(session) {
     if (!details.open || list.childElementCount > 0) return;
     list.append(h("p", { class: "muted" }, "Loading"));
     try {
-      const names = await locksOf(session, AbortSignal.timeout(10000));
-      list.replaceChildren(names.length ? h("ul", {}, names.slice(0, 200).map((name) => h("li", {}, lockLink(name)))) : h("p", { class: "muted" }, "No lock names this client as its first holder; it may wait for one."));
+      const found = await locksOf(session, AbortSignal.timeout(20000));
+      list.replaceChildren(...[found.length > 0 && h("ul", {}, found.map(([name, how]) => h("li", {}, lockLink(name), h("span", { class: "muted" }, ` ${how}`)))),
+        found.length < session.entries && h("p", { class: "muted" }, `${plural(session.entries - found.length, "name")} of this session ${session.entries - found.length === 1 ? "was" : "were"} not found among ${count(EXAMINED)} likely locks.`)].filter(Boolean));
     } catch (error) {
       list.replaceChildren(h("p", { class: "problem" }, error.message));
     }
@@ -134,8 +149,36 @@ function clusterFacts(cluster) {
   return h("dl", { class: "panel facts" }, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 }
 
+// What each member says of itself. A member that does not answer this page may still answer the other members.
+async function ownViews(cluster) {
+  const views = new Map();
+  await Promise.all(cluster.members.filter((m) => m.client_address).map(async (m) => {
+    try {
+      const began = performance.now();
+      const own = m.id === cluster.node ? cluster : await requestOf(`${location.protocol}//${m.client_address}`, "/api/v1/cluster");
+      views.set(m.id, { ...own, took: performance.now() - began });
+    } catch { /* shown as unknown */ }
+  }));
+  return views;
+}
+
+function diskText(own) {
+  if (!own || !own.disk) return "–";
+  if (own.disk.full) return badge("bad", "full");
+  return own.disk.free_bytes === undefined ? "–" : `${bytes(own.disk.free_bytes)} free`;
+}
+
+function sightOf(member, own, cluster) {
+  if (!isMemberPage()) return "–";
+  if (!own) return badge("warn", "does not answer this page");
+  if (!own.serving) return badge("bad", "sees no leader");
+  return own.leader === cluster.leader ? `node ${own.leader} leads` : badge("warn", `thinks node ${own.leader} leads`);
+}
+
 export function members(main) {
   const place = headline(main, "Members");
+  let isOpen = true;
+  let views = new Map();
   const draw = () => {
     const { cluster, clusterError } = live;
     if (!cluster) {
@@ -143,38 +186,62 @@ export function members(main) {
       return;
     }
     place.replaceChildren(clusterFacts(cluster), table("Members",
-      [{ title: "Node" }, { title: "Role" }, { title: "Health" }, { title: "Lag", class: "number" }, { title: "Client address" }, { title: "Peer address", class: "wide" }],
-      cluster.members.map((m) => ({ cells: [String(m.id), m.role, m.healthy ? badge("good", "answers") : badge("bad", "silent"),
-        m.role === "leader" ? "–" : m.lag === null ? "unknown" : plural(m.lag, "entry", "entries"),
-        h("span", { class: "mono" }, m.client_address || "unknown"), h("span", { class: "mono" }, m.peer_address)] }))),
+      [{ title: "Node" }, { title: "Role" }, { title: "Health" }, { title: "Lag", class: "number" }, { title: "What it sees" }, { title: "Disk", class: "number" }, { title: "Log write", class: "number" },
+        { title: "Certificate", class: "wide" }, { title: "Client address" }, { title: "Peer address", class: "wide" }],
+      cluster.members.map((m) => {
+        const own = views.get(m.id);
+        return { cells: [String(m.id), m.role, m.healthy ? badge("good", "answers") : badge("bad", "silent"),
+          m.role === "leader" ? "–" : m.lag === null ? "unknown" : plural(m.lag, "entry", "entries"), sightOf(m, own, cluster), diskText(own),
+          own && own.disk && own.disk.append_us !== undefined ? milliseconds(own.disk.append_us / 1000) : "–",
+          own && own.certificate ? when(own.certificate.expires_at) : "–",
+          h("span", { class: "mono" }, m.client_address || "unknown"), h("span", { class: "mono" }, m.peer_address)] };
+      })),
     cluster.members_changing ? h("p", { class: "muted" }, "A change of the members is under way.") : "");
   };
+  const readViews = async () => {
+    if (live.cluster && isMemberPage()) views = await ownViews(live.cluster);
+    if (isOpen) draw();
+  };
   draw();
-  return live.on("cluster", draw);
+  readViews();
+  const timer = setInterval(readViews, AGAIN_MS);
+  const stop = live.on("cluster", draw);
+  return () => { isOpen = false; clearInterval(timer); stop(); };
 }
 
 // --- held too long ------------------------------------------------------------------
 
-function alertsTable(answer) {
-  const rules = answer.alerts || answer.rules || [];
-  if (rules.length === 0) return state("empty", "No rules", "A rule says how long locks with a prefix may be held: holdfast alert set PREFIX DURATION");
+const prefixText = (prefix) => (prefix === "*" || prefix === "" ? "every name" : prefix);
+
+function longHeld(holds) {
+  if (holds.length === 0) return state("empty", "None", "No lock is held longer than its rule allows.");
+  return table("Locks past their rule", [{ title: "Lock" }, { title: "Holder" }, { title: "Held for", class: "number" }, { title: "Over the rule", class: "number" }, { title: "Waiting", class: "number" }, { title: "Rule", class: "wide" }],
+    holds.sort((a, b) => b.over_ms - a.over_ms).map((row) => ({ cells: [lockLink(row.name), row.holder.client_id, duration(row.held_ms),
+      badge("bad", duration(row.over_ms)), row.queue_length ? count(row.queue_length) : "–", `${prefixText(row.rule)}: ${duration(row.after_ms)}`] })));
+}
+
+function rulesTable(rules) {
+  if (rules.length === 0) return state("empty", "No rules", "A rule says how long locks with a prefix may be held.", h("p", {}, h("code", {}, "holdfast alert set PREFIX DURATION")));
   return table("Rules", [{ title: "Prefix" }, { title: "Too long after", class: "number" }],
-    rules.map((row) => ({ cells: [h("a", { href: `#/locks?${new URLSearchParams({ prefix: row.prefix })}` }, row.prefix || "(all names)"), duration(row.held_ms ?? row.duration_ms ?? row.after_ms)] })));
+    rules.map((row) => ({ cells: [h("a", { href: `#/locks?${new URLSearchParams({ prefix: row.prefix === "*" ? "" : row.prefix })}` }, prefixText(row.prefix)), duration(row.after_ms)] })));
+}
+
+async function readAlerts(signal) {
+  const holds = [];
+  let page = null;
+  do {
+    page = await request(`/api/v1/alerts${queryOf({ limit: 1000, cursor: page && page.next_cursor })}`, { signal });
+    holds.push(...page.holds);
+  } while (page.next_cursor !== null && holds.length < ROWS);
+  return { rules: page.rules, holds };
 }
 
 export function alerts(main) {
   const place = headline(main, "Held too long");
-  const rules = h("div", {});
-  const held = h("div", { id: "long-held" });
-  place.append(h("h2", {}, "Locks past their rule"), held, h("h2", {}, "Rules"), rules);
-  const first = refreshed(held, (signal) => allPages("/api/v1/locks", "locks", {}, 20000, signal), (rows) => {
-    const late = rows.filter((row) => row.long_held).sort((a, b) => Date.parse(a.holder.since) - Date.parse(b.holder.since));
-    if (late.length === 0) return state("empty", "None", "No lock is held longer than its rule allows.");
-    return table("Locks past their rule", [{ title: "Lock" }, { title: "Holder" }, { title: "Since" }, { title: "Waiting", class: "number" }],
-      late.slice(0, ROWS).map((row) => ({ cells: [lockLink(row.name), row.holder.client_id, when(row.holder.since), count(row.queue_length)] })));
-  });
-  const second = refreshed(rules, (signal) => request("/api/v1/alerts", { signal }), alertsTable, "This node has no such rules.");
-  return () => { first.close(); second.close(); };
+  const page = refreshed(place, readAlerts, (answer) => [
+    h("div", { id: "long-held" }, longHeld(answer.holds)), h("h2", { class: "second" }, "Rules"), h("div", { id: "rules" }, rulesTable(answer.rules))],
+  "This node has no such rules.");
+  return page.close;
 }
 
 // --- audit ----------------------------------------------------------------------------
@@ -186,25 +253,56 @@ const ACTIONS = {
   SETTING: "setting", ALERT_SET: "rule set", ALERT_REMOVE: "rule removed",
 };
 
+function auditRows(records) {
+  return table("Audit", [{ title: "Time" }, { title: "Action" }, { title: "Name" }, { title: "Actor" }, { title: "Reason" }, { title: "Holders", class: "number wide" }],
+    records.map((r) => ({ cells: [when(r.createdAt), ACTIONS[r.action] || r.action, /^(FORCE|REVOKE)/.test(r.action) ? lockLink(r.resource) : r.resource, r.actorId, r.reason, count(r.holders)] })));
+}
+
+// For a node of an earlier version, which has no filters.
+const HOURS = { "1h": 1, "1d": 24, "7d": 168 };
+async function searchedHere({ prefix, actor, action, since }, most, signal) {
+  const all = await allPages("/api/v1/audit", "records", {}, 10000, signal);
+  const from = since ? Date.now() - HOURS[since] * 3600000 : 0;
+  const found = all.filter((r) => r.resource.startsWith(prefix) && (!actor || r.actorId === actor) && (!action || r.action === action) && Date.parse(r.createdAt) >= from).reverse();
+  return { records: found.slice(0, most), isMore: found.length > most };
+}
+
+// The service filters; the newest records come first.
 export function audit(main, { query }) {
-  const name = h("input", { type: "search", id: "audit-name", placeholder: "name or prefix", value: query.get("name") || "" });
-  const actor = h("input", { type: "search", id: "audit-actor", placeholder: "actor" });
+  const prefix = h("input", { type: "search", id: "audit-name", placeholder: "Name or prefix", value: query.get("prefix") || "" });
+  const actor = h("input", { type: "search", id: "audit-actor", placeholder: "Actor, whole" });
   const action = h("select", { id: "audit-action" }, h("option", { value: "" }, "every action"), Object.entries(ACTIONS).map(([key, title]) => h("option", { value: key }, title)));
-  const since = h("select", { id: "audit-since" }, [["", "all times"], [1, "last hour"], [24, "last day"], [168, "last week"]].map(([hours, title]) => h("option", { value: hours }, title)));
+  const since = h("select", { id: "audit-since" }, [["", "all times"], ["1h", "last hour"], ["1d", "last day"], ["7d", "last week"]].map(([value, title]) => h("option", { value }, title)));
   const place = headline(main, "Audit", h("span", { class: "grow" }), h("div", { class: "filters" },
-    h("label", { class: "hidden", for: "audit-name" }, "Name or prefix"), name, h("label", { class: "hidden", for: "audit-actor" }, "Actor"), actor,
+    h("label", { class: "hidden", for: "audit-name" }, "Name or prefix"), prefix, h("label", { class: "hidden", for: "audit-actor" }, "Actor"), actor,
     h("label", { class: "hidden", for: "audit-action" }, "Action"), action, h("label", { class: "hidden", for: "audit-since" }, "Time"), since));
-  let records = [];
-  const draw = () => {
-    const from = since.value ? Date.now() - Number(since.value) * 3600000 : 0;
-    const found = records.filter((r) => r.resource.startsWith(name.value) && r.actorId.includes(actor.value) && (!action.value || r.action === action.value) && Date.parse(r.createdAt) >= from);
-    if (found.length === 0) return state("empty", records.length ? "No record matches" : "No records", records.length ? "Change the filters to see others." : "What operators do appears here, with the reason.");
-    return [table("Audit", [{ title: "Time" }, { title: "Action" }, { title: "Name" }, { title: "Actor" }, { title: "Reason" }, { title: "Holders", class: "number wide" }],
-      found.slice(-ROWS).reverse().map((r) => ({ cells: [when(r.createdAt), ACTIONS[r.action] || r.action,
-        /^(FORCE|REVOKE)/.test(r.action) ? lockLink(r.resource) : r.resource, r.actorId, r.reason, count(r.holders)] }))),
-    found.length > ROWS && h("p", { class: "muted" }, `The newest ${ROWS} of ${count(found.length)} records.`)];
-  };
-  const page = refreshed(place, async (signal) => { records = await allPages("/api/v1/audit", "records", {}, 10000, signal); }, draw);
-  for (const filter of [name, actor, action, since]) filter.addEventListener("input", () => place.replaceChildren(...[draw()].flat().filter(Boolean)));
-  return page.close;
+  let most = 100;
+  const filters = () => ({ prefix: prefix.value, actor: actor.value, action: action.value, since: since.value });
+  const isFiltered = () => Object.values(filters()).some(Boolean);
+  const page = refreshed(place, async (signal) => {
+    const records = [];
+    let answer = null;
+    try {
+      do {
+        answer = await request(`/api/v1/audit${queryOf({ order: "newest", ...filters(), limit: most - records.length, cursor: answer && answer.next_cursor })}`, { signal });
+        records.push(...answer.records);
+      } while (answer.next_cursor !== null && records.length < most);
+    } catch (error) {
+      if (error.status !== 400) throw error;
+      return searchedHere(filters(), most, signal);
+    }
+    return { records, isMore: answer.next_cursor !== null, completeSince: answer.complete_since };
+  }, ({ records, isMore, completeSince }) => {
+    if (records.length === 0) return isFiltered() ? state("empty", "No record matches", "Change the filters to see others.") : state("empty", "No records", "What operators do appears here, with the reason.");
+    return [auditRows(records), isMore && h("div", { class: "actions" }, h("button", { type: "button", onclick: () => { most += 200; page.again(); } }, "Show older records")),
+      completeSince && h("p", { class: "muted" }, "Complete since ", when(completeSince), ".")];
+  });
+  let timer = 0;
+  for (const filter of [prefix, actor, action, since]) {
+    filter.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(page.again, 200);
+    });
+  }
+  return () => { clearTimeout(timer); page.close(); };
 }
