@@ -3,11 +3,11 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "bench/identity.h"
 #include "bench/report.h"
 #include "cli/exits.h"
+#include "server/progress.h"
 
 /* By default, and with `holdfast dev`, the Redis port is the client port + 2. */
 enum { RESP_ABOVE = 2 };
@@ -99,12 +99,9 @@ int bench_main(int count, char **arguments)
     if (settings.resp == NULL && settings.protocol == &bench_resp) {
         bench_targets_shift(&targets, RESP_ABOVE);
     }
-    bool on_terminal = isatty(STDERR_FILENO) != 0;
-    bool ran = bench_load_run(&settings, &targets, on_terminal ? bench_report_progress : NULL,
-                              &result, problem);
-    if (on_terminal) {
-        fprintf(stderr, "\r\033[K");
-    }
+    progress_begin("preparing", PROGRESS_SECONDS, NULL, settings.json);
+    bool ran = bench_load_run(&settings, &targets, bench_report_progress, &result, problem);
+    progress_end();
     code = ran ? report(&settings) : fail(problem);
     bench_result_close(&result);
     return code;

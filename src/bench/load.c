@@ -235,6 +235,9 @@ static void check_overdue(struct load *l, uint64_t now_ns)
         struct bench_progress progress = {
             .phase = names[l->phase],
             .passed_ns = now_ns - l->phase_ns,
+            .total_ns = l->phase == PHASE_WARM      ? s->warmup_ms * MS
+                        : l->phase == PHASE_MEASURE ? s->measure_ms * MS
+                                                    : 0,
             .done = l->phase == PHASE_PREPARE ? l->held_locks : l->result->cycles,
             .so_far = l->result,
         };

@@ -41,6 +41,7 @@ struct bench_result {
 struct bench_progress {
     const char *phase;
     uint64_t passed_ns; /* since the phase began */
+    uint64_t total_ns;  /* of the phase; 0: not known */
     uint64_t done;      /* in PREPARE: held locks; later: cycles */
     const struct bench_result *so_far;
 };

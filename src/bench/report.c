@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "server/progress.h"
 #include "wire/json_write.h"
 
 enum { JSON_MAX = 64 << 10 };
@@ -141,16 +142,19 @@ void bench_report_table(const struct bench_settings *s, const struct bench_targe
 
 void bench_report_progress(const struct bench_progress *p)
 {
-    fprintf(stderr, "\r\033[K%s, %.0f s: ", p->phase, (double)p->passed_ns / 1e9);
+    char note[PROGRESS_NOTE] = "";
     if (p->so_far->acquire.count > 0) {
-        fprintf(stderr, "%.0f cycles/s, acquire p50 %.2f ms, p99 %.2f ms, %" PRIu64 " errors",
-                per_second(p->done, p->passed_ns),
-                (double)histogram_at(&p->so_far->acquire, 50000) / 1e6,
-                (double)histogram_at(&p->so_far->acquire, 99000) / 1e6, p->so_far->errors);
+        (void)snprintf(note, sizeof(note),
+                       "%.0f cycles/s, acquire p50 %.2f ms, p99 %.2f ms, %" PRIu64 " errors",
+                       per_second(p->done, p->passed_ns),
+                       (double)histogram_at(&p->so_far->acquire, 50000) / 1e6,
+                       (double)histogram_at(&p->so_far->acquire, 99000) / 1e6, p->so_far->errors);
     } else if (p->done > 0) {
-        fprintf(stderr, "%" PRIu64 " locks are held", p->done);
+        (void)snprintf(note, sizeof(note), "%" PRIu64 " locks are held", p->done);
     }
-    fflush(stderr);
+    progress_rename(p->phase);
+    progress_note(note);
+    progress_update(p->passed_ns / 1000000000, p->total_ns / 1000000000);
 }
 
 static int64_t wall_minus_monotonic_ns(void)

@@ -5,11 +5,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "cli/exits.h"
 #include "cli/members.h"
 #include "cli/say.h"
+#include "server/progress.h"
 #include "transport/clock.h"
 
 enum { POLL_MS = 200 };
@@ -79,28 +79,27 @@ static bool is_reached(const struct member_wait *w, const struct json_t *tree)
     return true;
 }
 
-/* On a terminal one overwritten line; elsewhere a line per change. */
-static void show_progress(const struct member_wait *w, const struct json_t *tree, char last[96])
+/* `most`: the largest number of entries seen, so that there is a percentage. */
+static void show_progress(const struct member_wait *w, const struct json_t *tree, uint64_t *most)
 {
-    char now[96];
+    char name[PROGRESS_NAME];
     const struct json_t *row = members_find(json_tree_get(tree, "members"), w->id);
     const struct json_t *lag = json_tree_get(row, "lag");
+    const char *state = "catching up";
     if (w->goal != MEMBER_CAUGHT_UP) {
         return;
     }
     if (row == NULL) {
-        (void)snprintf(now, sizeof(now), "node %" PRIu64 ": being added", w->id);
+        state = "being added";
     } else if (!json_tree_true(json_tree_get(row, "healthy")) || lag == NULL) {
-        (void)snprintf(now, sizeof(now), "node %" PRIu64 ": not reachable yet", w->id);
+        state = "not reachable yet";
     } else {
-        (void)snprintf(now, sizeof(now), "node %" PRIu64 ": %" PRIu64 " entries behind", w->id,
-                       json_tree_u64(lag, 0));
+        uint64_t behind = json_tree_u64(lag, 0);
+        *most = behind > *most ? behind : *most;
+        progress_update(*most - behind, *most);
     }
-    if (strcmp(now, last) != 0) {
-        bool is_terminal = isatty(STDERR_FILENO) == 1;
-        fprintf(stderr, is_terminal ? "\r\x1b[K%s" : "%s\n", now);
-        (void)snprintf(last, 96, "%s", now);
-    }
+    (void)snprintf(name, sizeof(name), "node %" PRIu64 " %s", w->id, state);
+    progress_rename(name);
 }
 
 static void print_result(const struct member_wait *w, const struct json_t *tree)
@@ -132,18 +131,20 @@ static void print_result(const struct member_wait *w, const struct json_t *tree)
 int member_wait_end(struct member_wait *w, uint64_t wait_ms, bool is_quiet)
 {
     int64_t deadline_ms = clock_boot_ms() + (int64_t)wait_ms;
-    char last[96] = "";
+    uint64_t most = 0;
+    progress_begin("waiting for the change of members", PROGRESS_COUNT, "entries", is_quiet);
     for (;;) {
         struct api_answer answer;
         int code = members_look(w->api, &answer);
         if (code != 0) {
+            progress_end();
             return code;
         }
         bool is_done = is_reached(w, answer.tree);
         leave_removed_node(w, answer.tree);
-        show_progress(w, answer.tree, last);
-        if (last[0] != '\0' && isatty(STDERR_FILENO) == 1 && is_done) {
-            fprintf(stderr, "\n");
+        show_progress(w, answer.tree, &most);
+        if (is_done) {
+            progress_end();
         }
         if (is_done && !is_quiet) {
             print_result(w, answer.tree);

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "server/progress.h"
+
 void cli_say(const char *format, ...)
 {
     char text[2048];
@@ -19,6 +21,7 @@ void cli_say(const char *format, ...)
             *c = '?';
         }
     }
+    progress_end(); /* its line is where the message goes */
     /* One call: lines of several processes do not mix. */
     fprintf(stderr, "holdfast: %s\n", text);
 }

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/exits.h"
 #include "cli/say.h"
+#include "server/progress.h"
 #include "server/snapshot_file.h"
 #include "server/snapshot_tool.h"
 #include "transport/clock.h"
@@ -16,55 +17,22 @@
 enum {
     TIMEOUT_MS = 120000, /* to the first byte: the node writes the snapshot first */
     STALL_MS = 30000,    /* without a byte */
-    PROGRESS_MS = 100,   /* between progress lines */
     RECEIVE_MAX = 64 << 10,
 };
 
-/* One overwritten line of stderr, on a terminal. */
-struct progress {
-    bool is_shown;
-    uint64_t bytes;
-    uint64_t received;
-    int64_t next_ms;
-};
-
-#define START_OF_LINE "\r\033[K"
-
-static void show_waiting(const struct progress *p, bool is_over)
-{
-    if (p->is_shown) {
-        fprintf(stderr, START_OF_LINE "%s", is_over ? "" : "waiting for the snapshot ...");
-        fflush(stderr);
-    }
-}
-
-static void show_received(struct progress *p, bool is_last)
-{
-    int64_t now_ms = clock_boot_ms();
-    if (!p->is_shown || (now_ms < p->next_ms && !is_last)) {
-        return;
-    }
-    p->next_ms = now_ms + PROGRESS_MS;
-    bool is_small = p->bytes < 1000000;
-    double unit = is_small ? 1e3 : 1e6;
-    unsigned percent = p->bytes == 0 ? 0 : (unsigned)(p->received * 100 / p->bytes);
-    fprintf(stderr, START_OF_LINE "%.1f of %.1f %s  %3u%%%s", (double)p->received / unit,
-            (double)p->bytes / unit, is_small ? "kB" : "MB", percent, is_last ? "\n" : "");
-    fflush(stderr);
-}
-
-static int receive(struct http *h, struct snapshot_file *file, struct progress *progress)
+static int receive(struct http *h, struct snapshot_file *file)
 {
     struct problem problem;
     struct buffer bytes;
     enum http_state state = HTTP_MORE;
     int code = 0;
-    progress->bytes = h->left;
+    uint64_t total = h->left;
+    uint64_t received = 0;
     buffer_init(&bytes, memory_system(), RECEIVE_MAX);
     while (state == HTTP_MORE && code == 0) {
         state = http_read_body(h, &bytes, clock_boot_ms() + STALL_MS);
-        progress->received += buffer_len(&bytes);
-        show_received(progress, state != HTTP_MORE);
+        received += buffer_len(&bytes);
+        progress_update(received, total);
         if (!snapshot_file_put(file, buffer_bytes(&bytes), &problem)) {
             cli_say("%s", problem.text);
             code = EXIT_OURS;
@@ -72,10 +40,11 @@ static int receive(struct http *h, struct snapshot_file *file, struct progress *
         buffer_truncate(&bytes, 0);
     }
     buffer_close(&bytes);
+    progress_end();
     if (code == 0 && state == HTTP_BROKEN) {
         cli_say("the snapshot from %s ended after %" PRIu64 " of %" PRIu64
                 " bytes: %s; nothing was saved, try again",
-                h->authority, progress->received, progress->bytes, h->problem);
+                h->authority, received, total, h->problem);
         code = EXIT_UNREACHABLE;
     }
     return code;
@@ -121,14 +90,14 @@ static int fetch(const struct snapshot_save *request, struct api *api, struct sn
         cli_say("%s", problem.text);
         return EXIT_FAILED;
     }
-    struct progress progress = {.is_shown = !request->json && isatty(STDERR_FILENO) == 1};
-    show_waiting(&progress, false);
+    progress_begin("waiting for the snapshot", PROGRESS_BYTES, NULL, request->json);
     int code = api_stream(api, "/api/v1/snapshot", &http);
-    show_waiting(&progress, true);
     if (code != 0) {
+        progress_end();
         return code;
     }
-    code = receive(&http, file, &progress);
+    progress_rename("saving the snapshot");
+    code = receive(&http, file);
     http_close(&http);
     if (code == 0 && !snapshot_file_finish(file, &problem)) {
         cli_say("%s", problem.text);

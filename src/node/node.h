@@ -99,6 +99,9 @@ struct node_options {
     /* Pages outside the API, see service/service.h. May be NULL. */
     bool (*asset)(struct slice path, struct service_asset *out);
     bool (*page)(void *ctx, struct slice path, struct buffer *out, const char **content_type);
+    /* While node_new loads the state: a step ("reading the log"), bytes or entries; at its end once with
+     * NULL. May be NULL. */
+    void (*on_loading)(void *ctx, const char *step, bool is_bytes, uint64_t done, uint64_t total);
     /* Called once, when a leader serves and this node answers. */
     void (*on_ready)(void *ctx, uint64_t leader);
     /* The disk failed: the process must end now. */

@@ -12,6 +12,7 @@
 #define CACHE_BYTES (32u << 20)
 #define TRAILING_ENTRIES 1024u
 #define BOOTSTRAP_MAX 65536u
+#define LOADING_ENTRIES 256u /* between two calls of on_loading */
 
 bool node_folder_is_used(const char *data)
 {
@@ -65,6 +66,14 @@ static void note_dropped(struct node *n)
                                       "the disk"));
 }
 
+static void note_loading(const struct node *n, const char *step, bool is_bytes, uint64_t done,
+                         uint64_t total)
+{
+    if (n->options.on_loading != NULL) {
+        n->options.on_loading(n->options.ctx, step, is_bytes, done, total);
+    }
+}
+
 bool node_open_store(struct node *n, char problem[NODE_PROBLEM])
 {
     struct problem wrong;
@@ -80,8 +89,11 @@ bool node_open_store(struct node *n, char problem[NODE_PROBLEM])
         describe(n, &wrong, problem);
         return false;
     }
-    if (store_open(&n->store, n->disk, &options, &wrong) != STORAGE_OK ||
-        known_stores_load(&n->known, n->disk, &wrong) != STORAGE_OK) {
+    note_loading(n, "opening the data folder", true, 0, 0);
+    bool is_open = store_open(&n->store, n->disk, &options, &wrong) == STORAGE_OK &&
+                   known_stores_load(&n->known, n->disk, &wrong) == STORAGE_OK;
+    note_loading(n, NULL, false, 0, 0);
+    if (!is_open) {
         store_close(&n->store);
         describe(n, &wrong, problem);
         return false;
@@ -189,10 +201,26 @@ void node_on_cluster(void *ctx, struct id cluster, struct slice name)
     n->changed = true;
 }
 
+static void note_state(void *ctx, uint64_t done, uint64_t total)
+{
+    note_loading(ctx, "reading the snapshot", true, done, total);
+}
+
+struct entry_stream {
+    struct log_stream stream;
+    const struct node *node;
+    uint64_t given;
+    uint64_t count;
+};
+
 /* The log thread already runs, and may create the next segment concurrently. */
 static bool next_entry(void *ctx, struct replica_entry *out)
 {
-    const struct log_entry *entry = log_stream_next(ctx);
+    struct entry_stream *s = ctx;
+    const struct log_entry *entry = log_stream_next(&s->stream);
+    if (++s->given % LOADING_ENTRIES == 0) {
+        note_loading(s->node, "reading the log", false, s->given, s->count);
+    }
     if (entry == NULL) {
         return false;
     }
@@ -211,7 +239,9 @@ static enum storage_status load_snapshot(struct node *n, const struct core_optio
                                                 .term = newest->term,
                                                 .members_index = newest->configuration_index,
                                                 .members = newest->configuration};
-    return state_load(&n->store, newest->index, newest->term, options, &start->core, wrong);
+    struct state_watch watch = {note_state, n};
+    return state_load_watched(&n->store, newest->index, newest->term, options, &watch, &start->core,
+                              wrong);
 }
 
 bool node_start_replica(struct node *n, char problem[NODE_PROBLEM])
@@ -221,7 +251,7 @@ bool node_start_replica(struct node *n, char problem[NODE_PROBLEM])
     struct replica_start start = {.term = n->store.meta.state.term,
                                   .vote = n->store.meta.state.vote};
     struct problem wrong;
-    struct log_stream stream = {.log = n->store.log};
+    struct entry_stream entries = {.stream = {.log = n->store.log}, .node = n};
     logger_lock_all(n->logger);
     enum storage_status status = load_snapshot(n, &core, &start, &wrong);
     start.first = log_first(n->store.log);
@@ -234,9 +264,10 @@ bool node_start_replica(struct node *n, char problem[NODE_PROBLEM])
         describe(n, &wrong, problem);
         return false;
     }
-    stream.next = start.first;
+    entries.stream.next = start.first;
+    entries.count = start.count;
     start.next = next_entry;
-    start.ctx = &stream;
+    start.ctx = &entries;
     uint32_t seed;
     const char *reason = "";
     struct replica_options options = {
@@ -258,9 +289,10 @@ bool node_start_replica(struct node *n, char problem[NODE_PROBLEM])
     options.seed = seed;
     node_open_events(n, start.core);
     n->replica = replica_new(&options, &start, node_now(n), &reason);
-    log_stream_close(&stream);
-    if (n->replica == NULL && stream.problem.status != STORAGE_OK) {
-        describe(n, &stream.problem, problem);
+    log_stream_close(&entries.stream);
+    note_loading(n, NULL, false, 0, 0);
+    if (n->replica == NULL && entries.stream.problem.status != STORAGE_OK) {
+        describe(n, &entries.stream.problem, problem);
         return false;
     }
     if (n->replica == NULL) {

@@ -21,7 +21,15 @@ struct offline_member {
     bool voter;
 };
 
+/* Work that may take long, in steps ("reading the log"); `step` has a static lifetime. Bytes or log
+ * entries; `total` 0: not known. */
+struct offline_watch {
+    void (*note)(void *ctx, const char *step, bool is_bytes, uint64_t done, uint64_t total);
+    void *ctx;
+};
+
 struct offline_state {
+    struct offline_watch watch; /* set before reading; `note` may be NULL */
     struct id cluster;
     uint64_t node;           /* 0: read from a snapshot file */
     uint64_t snapshot_index; /* 0: no snapshot */

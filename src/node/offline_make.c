@@ -15,24 +15,30 @@ struct offline_writer {
     struct snapshot_output *output;
     struct problem *wrong;
     enum storage_status status;
+    const struct offline_watch *watch;
+    uint64_t written;
 };
 
 static bool put(void *ctx, const void *data, size_t len)
 {
     struct offline_writer *w = ctx;
     w->status = snapshot_output_put(w->output, data, len, w->wrong);
+    w->written += len;
+    if (w->watch->note != NULL) {
+        w->watch->note(w->watch->ctx, "writing the new folder", true, w->written, 0);
+    }
     return w->status == STORAGE_OK;
 }
 
-static enum storage_status write_snapshot(struct store *store, const struct core *core,
+static enum storage_status write_snapshot(struct store *store, const struct offline_state *state,
                                           const struct snapshot_info *info, struct problem *wrong)
 {
-    struct offline_writer w = {.wrong = wrong};
+    struct offline_writer w = {.wrong = wrong, .watch = &state->watch};
     w.status = snapshot_output_begin(store->snapshots, info, 0, &w.output, wrong);
     if (w.status != STORAGE_OK) {
         return w.status;
     }
-    if (snapshot_write(core, put, &w)) {
+    if (snapshot_write(state->core, put, &w)) {
         w.status = snapshot_output_finish(w.output, wrong);
     }
     if (w.status != STORAGE_OK) {
@@ -42,12 +48,12 @@ static enum storage_status write_snapshot(struct store *store, const struct core
     return snapshot_output_commit(w.output, wrong);
 }
 
-static enum storage_status fill_store(struct store *store, const struct core *core,
+static enum storage_status fill_store(struct store *store, const struct offline_state *state,
                                       const struct snapshot_info *info, struct problem *wrong)
 {
     enum storage_status status = meta_save_vote(&store->meta, info->term, 0, wrong);
     if (status == STORAGE_OK) {
-        status = write_snapshot(store, core, info, wrong);
+        status = write_snapshot(store, state, info, wrong);
     }
     if (status == STORAGE_OK) {
         status = log_reset(store->log, info->index, info->term, wrong);
@@ -92,7 +98,8 @@ static bool is_empty_or_missing(const char *path)
     return dir != NULL ? empty : access(path, F_OK) != 0;
 }
 
-static enum storage_status make_folder(const struct offline_new *options, const struct core *core,
+static enum storage_status make_folder(const struct offline_new *options,
+                                       const struct offline_state *state,
                                        const struct snapshot_info *info, struct id store_id,
                                        struct problem *wrong)
 {
@@ -106,7 +113,7 @@ static enum storage_status make_folder(const struct offline_new *options, const 
     }
     status = store_open(&store, disk, &about, wrong);
     if (status == STORAGE_OK) {
-        status = fill_store(&store, core, info, wrong);
+        status = fill_store(&store, state, info, wrong);
         store_close(&store);
     }
     disk_posix_free(disk);
@@ -144,7 +151,7 @@ bool offline_make(struct offline_state *state, const struct offline_new *options
                                  .configuration = slice_make(members, len)};
     core_begin(state->core, info.index, core_now_ms(state->core), options->wall_ms);
     core_recover(state->core, options->actor, options->reason);
-    if (make_folder(options, state->core, &info, store, &wrong) != STORAGE_OK) {
+    if (make_folder(options, state, &info, store, &wrong) != STORAGE_OK) {
         offline_remove(options->path);
         snprintf(problem, OFFLINE_PROBLEM, "%s: %s", options->path, wrong.text);
         return false;

@@ -13,6 +13,14 @@
 
 #define READ_PIECE (8u << 20)
 
+static void note_state(void *ctx, uint64_t done, uint64_t total)
+{
+    const struct offline_watch *watch = ctx;
+    if (watch->note != NULL) {
+        watch->note(watch->ctx, "reading the snapshot", true, done, total);
+    }
+}
+
 static void add_member(void *ctx, const struct replica_member *member)
 {
     struct offline_state *state = ctx;
@@ -49,8 +57,9 @@ static enum storage_status load_snapshot(struct offline_state *state,
     state->term = newest->term;
     enum storage_status status =
         set_members(state, newest->configuration_index, newest->configuration, wrong);
-    return status == STORAGE_OK ? state_load(&state->store, newest->index, newest->term, options,
-                                             &state->core, wrong)
+    struct state_watch watch = {note_state, &state->watch};
+    return status == STORAGE_OK ? state_load_watched(&state->store, newest->index, newest->term,
+                                                     options, &watch, &state->core, wrong)
                                 : status;
 }
 
@@ -76,6 +85,7 @@ static enum storage_status apply_log(struct offline_state *state, struct problem
 {
     struct log *log = state->store.log;
     uint64_t last = log_last(log);
+    uint64_t first = state->index;
     enum storage_status status = STORAGE_OK;
     for (uint64_t index = state->index + 1; index <= last && status == STORAGE_OK;) {
         struct log_piece piece;
@@ -87,6 +97,10 @@ static enum storage_status apply_log(struct offline_state *state, struct problem
             status = apply_entry(state, index++, &piece.entries[i], wrong);
         }
         log_piece_free(&piece);
+        if (state->watch.note != NULL) {
+            state->watch.note(state->watch.ctx, "reading the log", false, index - 1 - first,
+                              last - first);
+        }
     }
     return status;
 }
@@ -128,7 +142,7 @@ bool offline_read_folder(struct offline_state *state, const char *path, uint64_t
                          char problem[OFFLINE_PROBLEM])
 {
     struct problem wrong;
-    memset(state, 0, sizeof(*state));
+    *state = (struct offline_state){.watch = state->watch};
     if (!node_folder_is_used(path)) {
         snprintf(problem, OFFLINE_PROBLEM, "%s is not the data folder of a node", path);
         return false;
@@ -157,7 +171,8 @@ static enum storage_status read_file(struct offline_state *state, const char *na
     state->snapshot_bytes = snapshot_source_bytes(source);
     status = set_members(state, info.configuration_index, info.configuration, wrong);
     if (status == STORAGE_OK) {
-        status = state_load_source(source, info.index, &options, &state->core, wrong);
+        struct state_watch watch = {note_state, &state->watch};
+        status = state_load_source(source, info.index, &options, &watch, &state->core, wrong);
     }
     snapshot_source_close(source);
     return status;
@@ -169,7 +184,7 @@ bool offline_read_file(struct offline_state *state, const char *path, char probl
     struct stat about;
     char folder[4096];
     const char *slash = strrchr(path, '/');
-    memset(state, 0, sizeof(*state));
+    *state = (struct offline_state){.watch = state->watch};
     if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) {
         snprintf(problem, OFFLINE_PROBLEM, "%s: there is no such file", path);
         return false;

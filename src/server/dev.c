@@ -12,6 +12,7 @@
 #include "server/dev_print.h"
 #include "server/dev_secure.h"
 #include "server/flags.h"
+#include "server/progress.h"
 #include "server/serve.h"
 
 enum { READY_MS = 20000 };
@@ -98,14 +99,13 @@ static bool parse(struct dev_settings *o, int count, char **arguments)
     return true;
 }
 
-static bool all_ready(const struct dev_cluster *c)
+static unsigned count_ready(const struct dev_cluster *c)
 {
+    unsigned count = 0;
     for (unsigned i = 0; i < c->count; i++) {
-        if (!c->nodes[i].ready) {
-            return false;
-        }
+        count += c->nodes[i].ready ? 1 : 0;
     }
-    return true;
+    return count;
 }
 
 /* True: all are ready. False: a stop signal, or a node did not start; `*code` is the exit code. */
@@ -113,12 +113,16 @@ static bool wait_until_ready(struct dev_cluster *c, int *code)
 {
     struct dev_node *node = NULL;
     int status = 0;
-    while (!all_ready(c)) {
+    progress_begin("starting", PROGRESS_COUNT, "nodes are ready", false);
+    while (count_ready(c) < c->count) {
+        progress_update(count_ready(c), c->count);
         switch (dev_cluster_wait(c, READY_MS, &node, &status)) {
         case DEV_SIGNAL:
+            progress_end();
             *code = 0;
             return false;
         case DEV_ENDED:
+            progress_end();
             fprintf(stderr, "holdfast: node %u did not start; the end of its log:\n", node->id);
             dev_node_print_log(node);
             *code = EXIT_START_FAILED;
@@ -128,6 +132,7 @@ static bool wait_until_ready(struct dev_cluster *c, int *code)
             break;
         }
     }
+    progress_end();
     if (dev_is_secure(c) && !dev_secure_make_principals(c)) {
         *code = EXIT_START_FAILED;
         return false;

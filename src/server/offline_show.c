@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "core/view.h"
+#include "server/progress.h"
 #include "wire/json_write.h"
 
 enum { LOCKS_SHOWN = 20, JSON_MAX = 1 << 20 };
@@ -151,4 +152,26 @@ void offline_show_json(const struct offline_state *state, const char *where)
     struct slice bytes = buffer_bytes(&text);
     printf("%.*s\n", (int)bytes.len, (const char *)bytes.data);
     buffer_close(&text);
+}
+
+static struct {
+    const char *step; /* that has the line */
+    bool is_quiet;
+} shown;
+
+static void show_step(void *ctx, const char *step, bool is_bytes, uint64_t done, uint64_t total)
+{
+    (void)ctx;
+    if (step != shown.step) {
+        shown.step = step;
+        progress_begin(step, is_bytes ? PROGRESS_BYTES : PROGRESS_COUNT, "entries", shown.is_quiet);
+    }
+    progress_update(done, total);
+}
+
+void offline_show_progress(struct offline_state *state, bool is_quiet)
+{
+    shown.step = NULL;
+    shown.is_quiet = is_quiet;
+    state->watch = (struct offline_watch){show_step, NULL};
 }

@@ -8,6 +8,8 @@ enum { CLUSTER_ID_TEXT = 33 };
 void cluster_id_format(struct id id, char text[CLUSTER_ID_TEXT]);
 
 /* `where`: its folder or file. */
+/* The line of progress.h about what is read and written next; progress_end removes it. */
+void offline_show_progress(struct offline_state *state, bool is_quiet);
 void offline_show(const struct offline_state *state, const char *where);
 void offline_show_json(const struct offline_state *state, const char *where);
 

@@ -17,6 +17,7 @@
 #include "server/flags.h"
 #include "server/folder_swap.h"
 #include "server/offline_show.h"
+#include "server/progress.h"
 #include "server/recover_checks.h"
 #include "server/serve.h"
 
@@ -170,7 +171,9 @@ static bool make(struct id *cluster, char backup[PATH_MAX + 64])
     r.fresh.node = r.node;
     r.fresh.address = r.address;
     r.fresh.wall_ms = now_wall_ms();
-    if (!offline_make(&r.state, &r.fresh, cluster, problem)) {
+    bool is_made = offline_make(&r.state, &r.fresh, cluster, problem);
+    progress_end();
+    if (!is_made) {
         fprintf(stderr, "holdfast: nothing was changed: %s\n", problem);
         return false;
     }
@@ -237,7 +240,10 @@ int recover_main(int count, char **arguments)
         fprintf(stderr, "holdfast: there is no folder %s\n", r.data);
         return EXIT_START_FAILED;
     }
-    if (!offline_read_folder(&r.state, r.path, r.node, problem)) {
+    offline_show_progress(&r.state, r.json);
+    bool is_read = offline_read_folder(&r.state, r.path, r.node, problem);
+    progress_end();
+    if (!is_read) {
         fprintf(stderr, "holdfast: %s\n", problem);
         return EXIT_START_FAILED;
     }

@@ -17,6 +17,7 @@
 #include "server/data_folder.h"
 #include "server/log.h"
 #include "server/pages.h"
+#include "server/progress.h"
 #include "server/sandbox.h"
 #include "server/service_manager.h"
 #include "server/usable_memory.h"
@@ -33,10 +34,26 @@ struct serve {
     uv_async_t refused; /* a system call */
     struct node *node;
     struct service_manager manager;
+    const char *loading; /* step of the load that has a line; static */
     bool stopping;
 };
 
 /* ---- callbacks of the node ---- */
+
+static void on_loading(void *ctx, const char *step, bool is_bytes, uint64_t done, uint64_t total)
+{
+    struct serve *s = ctx;
+    if (step == NULL) {
+        progress_end();
+    } else {
+        if (step != s->loading) {
+            s->loading = step;
+            progress_begin(step, is_bytes ? PROGRESS_BYTES : PROGRESS_COUNT, "entries", false);
+        }
+        progress_update(done, total);
+        service_manager_loading(&s->manager, step, done, total);
+    }
+}
 
 static void on_ready(void *ctx, uint64_t leader)
 {
@@ -289,6 +306,7 @@ static void fill_options(struct serve *s, struct node_options *o)
         .ctx = s,
         .asset = dashboard_asset,
         .page = page,
+        .on_loading = on_loading,
         .on_ready = on_ready,
         .on_failed = on_failed,
         .on_stopped = on_stopped,
@@ -349,6 +367,7 @@ static int run(struct serve *s)
     static struct node_options options;
     fill_options(s, &options);
     s->node = node_new(&options, problem);
+    progress_end();
     if (s->node == NULL) {
         fprintf(stderr, "holdfast: %s\n", problem);
         return EXIT_START_FAILED;

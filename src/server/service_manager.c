@@ -14,6 +14,7 @@ enum {
     STATUS_MS = 1000,   /* between two looks at the status */
     WATCHDOG_PARTS = 3, /* messages in the time of the watchdog; sd_watchdog_enabled(3) wants two */
     WATCHDOG_LEAST_MS = 10, /* between two messages */
+    EXTEND_US = 60000000,   /* more time while the state is loaded */
 };
 
 /* False: not a number. */
@@ -213,13 +214,31 @@ void service_manager_start(struct service_manager *m, uv_loop_t *loop, struct no
     m->is_ready = send_status(m, &pulse, "READY=1\n");
 }
 
+static uint64_t monotonic_us(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+void service_manager_loading(struct service_manager *m, const char *step, uint64_t done,
+                             uint64_t total)
+{
+    char text[SERVICE_MANAGER_TEXT];
+    uint64_t now_ms = m->fd < 0 ? 0 : monotonic_us() / 1000;
+    if (m->fd < 0 || now_ms < m->loading_ms) {
+        return;
+    }
+    m->loading_ms = now_ms + STATUS_MS;
+    (void)snprintf(text, sizeof(text), "STATUS=Loading: %s, %.0f %%\nEXTEND_TIMEOUT_USEC=%d\n",
+                   step, total == 0 ? 0.0 : 100.0 * (double)done / (double)total, EXTEND_US);
+    (void)service_manager_send(m, text);
+}
+
 void service_manager_reloading(struct service_manager *m)
 {
     char text[64];
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    (void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\n",
-                   (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
+    (void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\n", monotonic_us());
     (void)service_manager_send(m, text);
 }
 

@@ -27,7 +27,8 @@ struct service_manager {
     bool has_timer;
     bool is_ready; /* READY=1 was sent */
     bool is_stopping;
-    uint64_t turn_us; /* of the last turn that a WATCHDOG=1 was sent for */
+    uint64_t loading_ms; /* monotonic time before which service_manager_loading sends nothing */
+    uint64_t turn_us;    /* of the last turn that a WATCHDOG=1 was sent for */
     char status[SERVICE_MANAGER_TEXT];
 };
 
@@ -42,6 +43,10 @@ void service_manager_open_environment(struct service_manager *m, const struct jo
 /* False: not sent. */
 bool service_manager_send(const struct service_manager *m, const char *text);
 
+/* While the state is loaded, which may take longer than the manager waits: requests more time from it, at most
+ * once a second. */
+void service_manager_loading(struct service_manager *m, const char *step, uint64_t done,
+                             uint64_t total);
 /* READY=1 now: the state is loaded and the ports are open. From here on STATUS and WATCHDOG. */
 void service_manager_start(struct service_manager *m, uv_loop_t *loop, struct node *node);
 /* Around a reload. */

@@ -8,6 +8,7 @@
 
 #include "server/flags.h"
 #include "server/offline_show.h"
+#include "server/progress.h"
 #include "server/recover_checks.h"
 #include "server/serve.h"
 
@@ -85,7 +86,9 @@ static int restore(struct offline_state *state, const char *path)
         fprintf(stderr, "holdfast: if the new cluster is to run beside the old one, use --force\n");
         return EXIT_START_FAILED;
     }
-    if (!offline_make(state, &fresh, &cluster, problem)) {
+    bool is_made = offline_make(state, &fresh, &cluster, problem);
+    progress_end();
+    if (!is_made) {
         fprintf(stderr, "holdfast: %s\n", problem);
         return EXIT_START_FAILED;
     }
@@ -103,7 +106,10 @@ static int use_file(const char *path, bool inspects)
 {
     static struct offline_state state;
     char problem[OFFLINE_PROBLEM];
-    if (!offline_read_file(&state, path, problem)) {
+    offline_show_progress(&state, given.json);
+    bool is_read = offline_read_file(&state, path, problem);
+    progress_end();
+    if (!is_read) {
         fprintf(stderr, "holdfast: %s\n", problem);
         return EXIT_START_FAILED;
     }

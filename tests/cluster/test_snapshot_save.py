@@ -4,7 +4,6 @@ node nothing when its reader goes, and becomes a new cluster (S3.3)."""
 import fcntl
 import json
 import os
-import pty
 import socket
 import subprocess
 import threading
@@ -12,7 +11,7 @@ import threading
 import pytest
 
 from cli_support import endpoints
-from harness import PROGRAM, Node, free_ports, need_terminal, read_answer, run, wait_until
+from harness import PROGRAM, Node, free_ports, read_answer, run, wait_until
 from load import Load
 
 RISE = 1 << 42
@@ -241,17 +240,3 @@ def test_a_node_that_cannot_write_one_says_so(make_cluster, tmp_path):
     (in_the_way / "x").rmdir()
     in_the_way.rmdir()
     assert saved(tmp_path / "backup", node)["index"] == inspect(tmp_path / "backup")["index"]
-
-
-def test_a_terminal_sees_how_far_it_is(make_cluster, tmp_path):
-    node = make_cluster(1).nodes[1]
-    need_terminal()
-    terminal, theirs = pty.openpty()
-    done = subprocess.run([PROGRAM, "snapshot", "save", tmp_path / "backup", "--endpoints", endpoints([node])],
-                          stdout=subprocess.PIPE, stderr=theirs, text=True, timeout=60, check=True)
-    os.close(theirs)
-    seen = os.read(terminal, 4096).decode()
-    os.close(terminal)
-    size = (tmp_path / "backup").stat().st_size / 1000
-    assert "waiting for the snapshot ..." in seen and f"{size:.1f} of {size:.1f} kB  100%" in seen
-    assert done.stdout.startswith(f"saved {tmp_path}/backup: index ")
