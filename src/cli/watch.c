@@ -38,6 +38,7 @@ static enum cli_colour colour_of(const char *type)
     } colours[] = {
         {"granted", COLOUR_GREEN}, {"expired", COLOUR_RED},   {"forced", COLOUR_RED},
         {"revoked", COLOUR_RED},   {"queued", COLOUR_YELLOW}, {"delayed", COLOUR_YELLOW},
+        {"long_held", COLOUR_RED},
     };
     for (size_t i = 0; i < sizeof(colours) / sizeof(colours[0]); i++) {
         if (strcmp(type, colours[i].type) == 0) {
@@ -70,6 +71,7 @@ static void print_line(const struct sse_event *e)
     print_field(tree, "actor_id", "by ");
     print_field(tree, "reason", "reason ");
     print_field(tree, "text", "");
+    print_field(tree, "rule", "longer than the rule of ");
     print_field(tree, "value", "value ");
     print_field(tree, "trace", "trace ");
     (void)putchar('\n');

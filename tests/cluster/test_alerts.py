@@ -74,7 +74,11 @@ def test_a_long_hold_is_reported_once_everywhere(cluster, rules, tier):  # noqa:
         assert line["level"] == "warn" and line["rule"] == prefix and line["tier"] == tier, line
         assert line["fencingToken"] == granted["fencing_token"] and 1 <= line["heldSeconds"] < 60, line
         event = wait_until(lambda: watcher.named("long_held"), "the event of the watch")[0]
-        assert event["name"] == prefix + "a", event
+        assert event["name"] == prefix + "a" and event["rule"] == prefix and event["held_ms"] >= 1000, event
+        assert event["since"] == node.show(prefix + "a").json["holders"][0]["since"], event
+        if tier == "CORRECTNESS":
+            line = good(cluster, "watch", "--since", watcher.events[0]["id"], "-n", "2", prefix).splitlines()[1]
+            assert " long_held " in line and f"longer than the rule of {prefix}" in line, line
     assert node.show(prefix + "a").json["holders"][0]["long_held"]
     for each in cluster:
         row = holds(each, prefix)[prefix + "a"]

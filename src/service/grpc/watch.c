@@ -79,7 +79,8 @@ static void write_event(struct api_request *x, const struct event *e)
     }
     out.deadline = rpc_when(s, e->deadline_ms);
     out.actor_id = rpc_string(s, e->actor);
-    out.text = rpc_string(s, e->text);
+    bool is_of_all = e->type == EVENT_LONG_HELD && e->text.len == 0;
+    out.text = rpc_string(s, is_of_all ? slice_of("*") : e->text);
     if (e->parts > 1) {
         out.part = e->part;
         out.parts = e->parts;

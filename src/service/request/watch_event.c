@@ -173,6 +173,14 @@ static const char *deadline_key(enum event_type type)
     }
 }
 
+/* Past its long-held rule (S16.2). */
+static void put_long_held(struct json_writer *w, const struct event *e)
+{
+    json_put_string(w, "rule", e->text.len == 0 ? slice_of("*") : e->text);
+    json_put_time(w, "since", e->since_wall_ms);
+    json_put_u64(w, "held_ms", e->at_ms - e->since_ms);
+}
+
 static void put_own(struct json_writer *w, const struct api_request *x, const struct event *e)
 {
     if (x->watcher.kind != WATCH_SESSION || id_is_zero(e->session)) {
@@ -223,7 +231,9 @@ static void write_event(struct api_request *x, const struct event *e)
         json_put_time(&w, deadline_key(e->type), e->wall_ms + e->deadline_ms - e->at_ms);
     }
     put_text(&w, "actor_id", e->actor);
-    if (is_leader) {
+    if (e->type == EVENT_LONG_HELD) {
+        put_long_held(&w, e);
+    } else if (is_leader) {
         json_put_string(&w, "value", e->text);
         json_put_bool(&w, "vacant", e->client.len == 0);
     } else {
