@@ -99,7 +99,6 @@ static inline void fill_command(struct command *c, enum command_type type)
         c->note.actor = slice_of("admin");
         c->note.reason = slice_of("stuck");
         c->note.count = 1;
-        c->note.trace = slice_of("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
         break;
     case COMMAND_FENCE_RESET:
         c->fence_reset.resource = slice_of("disk/1");
