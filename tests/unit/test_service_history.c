@@ -216,7 +216,7 @@ static void the_wait_of_a_holder_is_shown(void **state)
     (void)state;
     uint64_t first = take(c, "a", "");
     client_send(w, "POST /api/v1/locks/" NAME "/acquire HTTP/1.1\r\nHost: t\r\nContent-Length: "
-                   "39\r\n\r\n{\"client_id\":\"w\",\"wait_timeout_ms\":9000}");
+                   "40\r\n\r\n{\"client_id\":\"w\",\"wait_timeout_ms\":9000}");
     world_run(&world);
     world_pass(&world, 4000);
     give_back(c, "a", first);
