@@ -161,7 +161,7 @@ complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a history -
 complete -c holdfast -n "__fish_seen_subcommand_from history" -l at -r -d 'who held it then: 2h (ago), or in UTC 14:03 or 2026-11-19T14:03:00Z'
 complete -c holdfast -n "__fish_seen_subcommand_from history" -l since -r -d 'holds that had not ended by then'
 complete -c holdfast -n "__fish_seen_subcommand_from history" -l until -r -d 'holds that began before then'
-complete -c holdfast -n "__fish_seen_subcommand_from history" -l limit -r -d 'at most N holds that have ended (default: 20; with --since: all)'
+complete -c holdfast -n "__fish_seen_subcommand_from history" -l limit -r -d 'at most N holds, the latest (default: 20; with --since: all)'
 complete -c holdfast -n "__fish_seen_subcommand_from history" -l endpoints -r -d 'nodes to try in turn (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)'
 complete -c holdfast -n "__fish_seen_subcommand_from history" -l timeout -r -d 'timeout of a request (default: 5s)'
 complete -c holdfast -n "__fish_seen_subcommand_from history" -l json -d 'print JSON'

@@ -29,7 +29,7 @@ const struct flag history_options[] = {
     {"until", 0, FLAG_TEXT_SET(struct history_settings, until), "TIME",
      "holds that began before then"},
     {"limit", 0, FLAG_NUMBER_IN(struct history_settings, limit, 1, HISTORY_LIMIT_MAX), "N",
-     "at most N holds that have ended (default: 20; with --since: all)"},
+     "at most N holds, the latest (default: 20; with --since: all)"},
     CLI_COMMON_OPTIONS(struct history_settings),
     FLAGS_END,
 };

@@ -254,16 +254,22 @@ static bool needs_detail(const struct past_hold *row)
     return row->waited_ms == UINT64_MAX && row->acquired_ms != 0;
 }
 
+/* The row after the last is the previous hold. */
+static struct past_hold *row_at(struct holds *h, uint32_t row)
+{
+    return row < h->count                       ? &h->rows[row]
+           : row == h->count && h->has_previous ? &h->previous
+                                                : NULL;
+}
+
 static struct past_hold *detail_row(struct holds *h)
 {
-    while (h->details < HOLDS_DETAILS && h->row < h->count) {
-        if (needs_detail(&h->rows[h->row])) {
-            return &h->rows[h->row];
-        }
-        h->row++;
+    struct past_hold *row = row_at(h, h->row);
+    while (h->details < HOLDS_DETAILS && row != NULL && !needs_detail(row)) {
+        row = row_at(h, ++h->row);
         h->is_started = false;
     }
-    return NULL;
+    return h->details < HOLDS_DETAILS ? row : NULL;
 }
 
 static bool next_detail(struct holds *h, struct event_scan *out)
@@ -402,8 +408,8 @@ static void take_event(struct holds *h, const struct event *e)
         take_before(h, e);
         break;
     case HOLDS_DETAIL:
-        if (e->token == h->rows[h->row].token) {
-            learn_from_grant(&h->rows[h->row], e);
+        if (e->token == row_at(h, h->row)->token) {
+            learn_from_grant(row_at(h, h->row), e);
         }
         break;
     case HOLDS_DONE:

@@ -375,6 +375,7 @@ static void at_each_moment_the_holders_are_those_who_held_it(void **state)
             if (h.has_previous) {
                 is_true(&t, &h.previous);
                 assert_int_equal(h.previous.ended_ms, last_ms);
+                assert_true(h.previous.waited_ms != UINT64_MAX);
             }
             holds_close(&h);
         }
