@@ -1,6 +1,7 @@
 """The audit trail by name, prefix, actor, action and time: over HTTP and with the command line."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import pytest
@@ -163,3 +164,37 @@ def test_changes_of_the_policy_and_denied_operator_calls_are_audited(make_cluste
     wait_until(denied, "the denied calls are noted")
     assert call(node, "blue/admin", "GET", "/api/v1/audit?actor=red/lock").json["records"] == []
     assert call(node, "red/read", "GET", "/api/v1/audit?actor=red/lock").status == 403
+
+
+def test_records_that_left_the_state_are_found_in_the_event_log(make_cluster):
+    """The state keeps 10,000 of a tenant; also after a restart."""
+    node = make_cluster(1).nodes[1]
+    assert node.request("POST", "/api/v1/fence/check", {"resource": "d", "fencing_token": 1}).status == 200
+
+    def reset(number):
+        body = {"actor_id": f"actor-{number % 100}", "reason": str(number), "resource": "d"}
+        assert node.request("POST", "/api/v1/fence/reset", body).status == 200
+
+    reset(0)
+    first = found(node, name="d")["records"][0]
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(reset, range(1, 10201)))
+    assert found(node, limit=1)["records"][0]["number"] > first["number"]  # without a filter: as before
+    for _ in range(2):
+        oldest = found(node, name="d", limit=1)
+        assert oldest["records"] == [first] and oldest["complete_since"] is None
+        by_actor, cursor = [], None
+        while cursor is not None or not by_actor:
+            page = found(node, actor="actor-7", limit=50, order="newest", **({"cursor": cursor} if cursor else {}))
+            by_actor += [record["number"] for record in page["records"]]
+            cursor = page["next_cursor"]
+        assert len(by_actor) == 102 and by_actor == sorted(by_actor, reverse=True)
+        upwards, cursor = [], None
+        while cursor is not None or not upwards:
+            page = found(node, actor="actor-7", limit=50, **({"cursor": cursor} if cursor else {}))
+            upwards += [record["number"] for record in page["records"]]
+            cursor = page["next_cursor"]
+        assert upwards == by_actor[::-1]
+        node.kill()
+        node.start()
+        node.wait_ready()
