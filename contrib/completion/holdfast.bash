@@ -8,9 +8,7 @@ _holdfast() {
     local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [[ $COMP_CWORD -eq 1 ]]; then
-        COMPREPLY=($(compgen -W "help lock elect serve dev ls show history watch sessions status doctor top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
-        COMPREPLY=($(compgen -W "help lock elect serve dev ls show watch sessions sinks status top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
-        COMPREPLY=($(compgen -W "help lock elect serve dev ls show history watch sessions status doctor top hot audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "help lock elect serve dev ls show history watch sessions sinks status doctor top hot audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
         return
     fi
     case $command in
@@ -23,9 +21,7 @@ _holdfast() {
         done
         ;;
     help)
-        COMPREPLY=($(compgen -W "lock elect serve dev ls show history watch sessions status doctor top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
-        COMPREPLY=($(compgen -W "lock elect serve dev ls show watch sessions sinks status top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
-        COMPREPLY=($(compgen -W "lock elect serve dev ls show history watch sessions status doctor top hot audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "lock elect serve dev ls show history watch sessions sinks status doctor top hot audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
         return
         ;;
     esac

@@ -1,8 +1,6 @@
 # Completion of `holdfast` for fish. Written by tools/cli_docs.py from the program's help.
 
-set -l commands lock elect serve dev ls show history watch sessions status doctor top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot
-set -l commands lock elect serve dev ls show watch sessions sinks status top audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot
-set -l commands lock elect serve dev ls show history watch sessions status doctor top hot audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot
+set -l commands lock elect serve dev ls show history watch sessions sinks status doctor top hot audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot
 
 function __holdfast_names
     holdfast ls --timeout 500ms 2>/dev/null | awk 'NR > 1 { print $1 }'

@@ -29,6 +29,7 @@ def names(page):
     return [record["resource"] for record in page["records"]]
 
 
+@pytest.mark.sanitized
 def test_records_are_found_by_each_filter_through_each_node(cluster):  # noqa: F811
     for name, actor in (("f/1", "olga"), ("f/2", "omar"), ("g/1", "olga"), ("f/1", "omar")):
         forced(cluster, name, actor)

@@ -172,6 +172,7 @@ def test_a_moment_belongs_to_the_holder_from_its_first_to_its_last_millisecond(m
         assert history(other, "m", at="0s")["previous"] == second
 
 
+@pytest.mark.sanitized
 def test_a_shared_lock_has_several_holders_at_a_moment(make_cluster):
     node = make_cluster(1).nodes[1]
     takes = [take(node, "s", f"c{number}", mode="shared") for number in range(3)]
