@@ -19,6 +19,7 @@ struct pass {
 
 /* ---- segments ---- */
 
+/* With the lock: others may add segments in front of it. */
 static struct event_segment *active(struct event_log *log)
 {
     struct event_files *f = &log->files;
@@ -43,7 +44,7 @@ static void close_segment(struct event_log *log)
     struct problem problem;
     if (w->is_listed) {
         size_t len = event_footer_size(f->index);
-        event_footer_encode(active(log), f->index, w->scratch);
+        event_footer_encode(&w->segment, f->index, w->scratch);
         bool is_written =
             disk_write(w->file, w->segment.end, w->scratch, len, &problem) == STORAGE_OK;
         pthread_mutex_lock(&f->lock);
@@ -212,8 +213,7 @@ static bool add_gap(struct event_log *log, struct pass *p, const uint8_t *bytes)
     if (gap.to <= log->writer.covered) {
         return true; /* done before a failure */
     }
-    bool is_begin = log->files.count == 0 && log->writer.covered == 0 && gap.covered == 0;
-    if (!is_begin && (log->writer.frame_count > 0 || gap.covered > p->from) &&
+    if ((log->writer.frame_count > 0 || gap.covered > p->from) &&
         !flush(log, p, gap.covered, gap.covered_ms)) {
         return false;
     }
