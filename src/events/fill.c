@@ -19,6 +19,7 @@ struct event_fill {
     struct disk_file *file; /* of `segment`; NULL: none is open */
     struct event_segment segment;
     uint64_t written; /* records in the file */
+    bool is_split;    /* the entry of the last record continues in the next frame */
     uint32_t frame_length;
     uint32_t frame_count;
     uint8_t frame[EVENT_FRAME_MAX];
@@ -94,6 +95,7 @@ struct event_fill *event_fill_begin(struct event_log *log, const struct event_ga
     fill->last = event_position_after(last, begin) ? last : begin;
     fill->file = NULL;
     fill->written = 0;
+    fill->is_split = false;
     fill->frame_length = EVENT_FRAME_HEADER;
     fill->frame_count = 0;
     fill->index.count = 0;
@@ -170,8 +172,9 @@ static bool flush(struct event_fill *fill, uint64_t to, struct problem *problem)
     if (fill->frame_count == 0 && to == fill->covered) {
         return true;
     }
-    if (fill->file != NULL && (fill->segment.end + length > fill->log->options.segment_bytes ||
-                               fill->index.count >= EVENT_SEGMENT_BLOCKS - 1)) {
+    bool is_full = fill->segment.end + length > fill->log->options.segment_bytes;
+    if (fill->file != NULL &&
+        ((is_full && !fill->is_split) || fill->index.count >= EVENT_SEGMENT_BLOCKS - 1)) {
         close_file(fill);
     }
     if (fill->file == NULL && !create_file(fill, problem)) {
@@ -194,6 +197,7 @@ static bool flush(struct event_fill *fill, uint64_t to, struct problem *problem)
     event_segment_summarize(&fill->segment, &fill->index);
     fill->written += fill->frame_count;
     fill->covered = to;
+    fill->is_split = fill->last.index > to;
     fill->from_ms = frame.to_ms;
     fill->frame_length = EVENT_FRAME_HEADER;
     fill->frame_count = 0;
@@ -237,10 +241,11 @@ static bool describe(const struct event_fill *fill, const struct fill_record *fr
     return true;
 }
 
-/* The last record's entry may continue in the next frame, so this one does not cover it. */
-static bool flush_before_record(struct event_fill *fill, struct problem *problem)
+/* Before a record that goes to the next frame. Its entry may have records in this one. */
+static bool flush_before(struct event_fill *fill, struct event_position next,
+                         struct problem *problem)
 {
-    uint64_t to = fill->last.index > fill->done ? fill->last.index - 1 : fill->done;
+    uint64_t to = next.index - 1 > fill->covered ? next.index - 1 : fill->covered;
     return flush(fill, to, problem);
 }
 
@@ -256,7 +261,7 @@ static bool add_record(struct event_fill *fill, const struct fill_record *record
         return refuse(problem, "records in a wrong order");
     }
     if (fill->frame_length + EVENT_RECORD_MAX > EVENT_FRAME_MAX &&
-        !flush_before_record(fill, problem)) {
+        !flush_before(fill, out.position, problem)) {
         return false;
     }
     uint8_t *at = fill->frame + fill->frame_length;
@@ -299,7 +304,7 @@ bool event_fill_take(struct event_fill *fill, struct slice answer, struct event_
     *next = a.next;
     /* Small answers share a frame. */
     bool is_end = fill->done == fill->gap.to || fill->frame_length > EVENT_FRAME_MAX / 2;
-    return !is_end || flush(fill, fill->done, problem);
+    return !is_end || flush(fill, fill->done > fill->covered ? fill->done : fill->covered, problem);
 }
 
 uint64_t event_fill_done(const struct event_fill *fill)
