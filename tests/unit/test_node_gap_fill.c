@@ -287,6 +287,10 @@ static void a_part_is_better_than_nothing(void **state)
     } while (gap.to == HOLE_TO);
     assert_int_equal(gap.from, HOLE_FROM);
     assert_int_equal(gap.to, 900);
+    struct event_log_stats stats = world_stats(mine);
+    assert_int_equal(stats.gaps, 1);
+    assert_int_equal(stats.complete_index, 900);
+    assert_true(stats.complete_since_ms != 0); /* 0: nothing is missing */
     tear_down_nodes();
 }
 

@@ -175,7 +175,8 @@ static void look(struct gap_fill *f, uint64_t now_ms)
 
 static void begin_part(struct gap_fill *f, uint64_t now_ms)
 {
-    struct event_gap part = {f->continues, f->gap.to, 0, f->gap.to_ms};
+    /* When that entry was applied is not known, but not later than the end of the gap. */
+    struct event_gap part = {f->continues, f->gap.to, f->gap.to_ms, f->gap.to_ms};
     uint32_t peer = f->continues_peer;
     if (!begin(f, &part)) {
         look_at(f, now_ms + FILL_RETRY_MS);
