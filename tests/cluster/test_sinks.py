@@ -6,6 +6,7 @@ import hmac
 import http.server
 import itertools
 import json
+import re
 import ssl
 import subprocess
 import threading
@@ -558,6 +559,9 @@ def test_metrics_status_and_sinks_show_a_sink_that_fails(make_cluster, hook):
         assert ('holdfast_sink_lag_seconds{sink="webhook"}' in text) == (node is leader)
         assert sinks(node)["leader"] == leader.id
     wait_until(lambda: metric(leader.request("GET", "/metrics").text, 'sink_lag_seconds{sink="webhook"}') > 0.5, "lag")
+    page = (ROOT / "docs/METRICS.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `(holdfast_sink_[a-z_]+)` \|", page, re.MULTILINE))
+    assert named == set(re.findall(r"^(holdfast_sink_[a-z_]+)\{", leader.request("GET", "/metrics").text, re.MULTILINE))
     leader.wait_event("sink_failing")
     follower = cluster.followers()[0]
     shown = run("sinks", "--endpoints", follower.client)
