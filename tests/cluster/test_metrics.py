@@ -23,7 +23,7 @@ ROW = re.compile(r"^\| `(holdfast_[a-z0-9_]+)` \| (gauge|counter|histogram) \| (
 
 @pytest.fixture
 def complete(make_cluster, tmp_path, redis):  # noqa: F811
-    """A node with all that has metrics of its own: TLS, auth, quotas, a Redis backend."""
+    """A node with all that has metrics of its own: TLS, auth, quotas, a Redis backend, an event sink."""
     ca = Authority(tmp_path / "ca")
 
     def make(count, *flags):
@@ -33,7 +33,8 @@ def complete(make_cluster, tmp_path, redis):  # noqa: F811
         return cluster.start()
 
     cluster = secure_cluster(make, 1, *ca.flags(ca.node(1)), "--efficiency-backend", "redis",
-                             "--redis", redis.path, "--efficiency-fallback", "embedded")
+                             "--redis", redis.path, "--efficiency-fallback", "embedded", "--sink-file", tmp_path / "events.jsonl")
+    wait_until(lambda: scrape(cluster.nodes[1]).names() >= {"holdfast_sink_lag_entries"}, "the sink runs")
     document = policy()
     next(row for row in document["tenants"] if row["name"] == "red")["quotas"] = {"locks": 7, "requests_per_second": 100}
     answer = cluster.nodes[1].request("PUT", "/api/v1/auth/policy", document)
@@ -59,7 +60,7 @@ def test_labels_have_few_values_and_no_names(complete):
     assert values.pop("tier") == {"CORRECTNESS", "EFFICIENCY"}
     assert values.pop("protocol") == {"http", "http1", "http2", "grpc", "resp"}
     assert values.pop("outcome") == {"granted", "queued", "refused", "error", "unanswered", "accepted", "rejected"}
-    assert values.pop("tenant") == {"red"} and values.pop("member") == {"1"}
+    assert values.pop("tenant") == {"red"} and values.pop("member") == {"1"} and values.pop("sink") == {"file"}
     assert set(values) == {"le", "quota", "reason"}
     assert len(complete.text) < 64 << 10
 
