@@ -22,7 +22,7 @@ FILES = ROOT / "src" / "server" / "dashboard"
 TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
          ".svg": "image/svg+xml"}
 PAGES = ("overview", "locks", "lock/deploy%2Fweb", "hot", "sessions", "members", "alerts", "audit", "events")
-UNSUPPORTED = ("/api/v1/audit?order", "/api/v1/hot")  # the page tries them first
+UNSUPPORTED = ("/api/v1/hot",)  # of a program without this route
 HELD = {"client_id": "deployer@ci", "ttl_ms": 600000}
 
 
@@ -68,8 +68,13 @@ class Waiting:
 
 
 def some_locks(cluster):
-    """A lock with a queue whose holder waits for another one, and some others."""
+    """A lock with a past and a queue, whose holder waits for another one; and some others."""
     node = cluster.nodes[1]
+    token = acquire(node, "deploy/web", "runner-0")
+    assert node.release("deploy/web", token, client="runner-0").json["released"]
+    acquire(node, "deploy/web", "runner-9")
+    body = {"actor_id": "ann@ops", "reason": "stuck since the last deploy"}
+    assert node.request("POST", "/api/v1/locks/deploy%2Fweb/force-unlock", body).status == 200
     acquire(node, "deploy/web", "deployer@ci", metadata={"job": 41})
     for i in range(12):
         acquire(node, f"billing/close/customer-{i:02}", f"worker-{i % 4}@app-{i % 3}")
@@ -247,6 +252,21 @@ def test_a_lock_is_shown_with_its_queue_and_who_waits_for_whom(make_cluster, pag
     page.wait_text("#graph", "There is a circle")
     page.go("lock/never-used")
     page.wait_text("#holders", "Nobody holds this lock")
+    no_errors(page)
+
+
+def test_history_says_how_holds_ended(make_cluster, page):
+    cluster = make_cluster(3)
+    node = cluster.nodes[1]
+    token = acquire(node, "deploy/web", "first")
+    assert node.release("deploy/web", token, client="first").json["released"]
+    acquire(node, "deploy/web", "second")
+    body = {"actor_id": "olga", "reason": "it hangs", "now": True}
+    assert node.request("POST", "/api/v1/locks/deploy/web/force-unlock", body).status == 200
+    page.open(node, "lock/deploy%2Fweb")
+    page.wait_text("#history", "first", "released", "second", "forced by olga: it hangs", str(token))
+    acquire(node, "deploy/web", "third")
+    page.wait_text("#history", "third", "holds it now")
     no_errors(page)
 
 
@@ -487,6 +507,22 @@ def test_holds_past_their_rule_are_listed(make_cluster, page):
     page.wait_text("#health", "1 lock is held longer than its rule allows")
     page.go("locks")
     page.wait_text(".space", "held too long")
+    no_errors(page)
+
+
+def test_hot_prefixes_are_shown(make_cluster, page):
+    cluster = make_cluster(1)
+    node = cluster.nodes[1]
+    if node.request("GET", "/api/v1/hot").status == 404:
+        pytest.skip("this program does not count prefixes")
+    page.open(node, "hot?by=rate")
+    for i in range(20):
+        acquire(node, f"orders/{i}", "a")
+    acquire(node, "billing/1", "a")
+    page.wait_for(lambda: page.all_text("tbody tr td:first-child") == ["orders/", "billing/"], "the busiest first")
+    assert not node.acquire("billing/1", client="b").json["acquired"]
+    page.js("const s = document.getElementById('by'); s.value = 'contention'; s.dispatchEvent(new Event('change'))")
+    page.wait_for(lambda: page.all_text("tbody tr td:first-child") == ["billing/"], "the contended one")
     no_errors(page)
 
 

@@ -29,7 +29,7 @@ export const count = (n) => (n === null || n === undefined ? "–" : Number(n).t
 
 export function rate(n) {
   if (n === null || n === undefined) return "–";
-  return n >= 100 ? count(Math.round(n)) : n >= 10 ? n.toFixed(0) : n === 0 ? "0" : n.toFixed(1);
+  return n >= 100 ? count(Math.round(n)) : n >= 10 ? n.toFixed(0) : n === 0 ? "0" : n.toFixed(n < 1 ? 2 : 1);
 }
 
 export function milliseconds(ms) {

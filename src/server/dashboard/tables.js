@@ -54,30 +54,35 @@ async function allPages(path, key, parameters, most, signal) {
 
 // --- hot prefixes -----------------------------------------------------------------
 
-const HOT = { contention: "most contended", wait: "longest waits", hold: "longest holds", rate: "most requests" };
+// Title of the choice, of the figure, and how the figure is written.
+const HOT = {
+  contention: ["most contended", "Contended acquires per second", rate],
+  wait: ["most waiting", "Clients waiting, on average", rate],
+  hold: ["most held", "Holders, on average", rate],
+  rate: ["most requests", "Acquires per second", rate],
+};
 
-function hotCell(value, key) {
-  if (value === null || value === undefined) return "–";
-  if (key.endsWith("_ms")) return milliseconds(value);
-  return key.includes("rate") || key.includes("per_second") ? rate(value) : count(value);
+function shareBar(share) {
+  const bar = h("progress", { max: "1", value: String(share), "aria-label": "Share of all" });
+  return [bar, h("span", { class: "percent" }, `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`)];
 }
 
 function hotTable(answer) {
-  const rows = answer.prefixes || answer.rows || [];
-  if (rows.length === 0) return state("empty", "Nothing yet", "Prefixes appear here when clients use locks. The leader counts since it leads.");
-  const keys = Object.keys(rows[0]).filter((key) => key !== "prefix" && typeof rows[0][key] === "number");
-  const title = (key) => key.replace(/_ms$/, "").replace(/_/g, " ");
-  return [table("Hot prefixes", [{ title: "Prefix" }, ...keys.map((key) => ({ title: title(key), class: "number" }))],
-    rows.map((row) => ({ cells: [h("a", { href: `#/locks?${new URLSearchParams({ prefix: row.prefix })}` }, row.prefix || "(all)"), ...keys.map((key) => hotCell(row[key], key))] }))),
-  answer.since && h("p", { class: "muted" }, "Counted since ", when(answer.since), ", when this leader took over.")];
+  if (answer.prefixes.length === 0) return state("empty", "Nothing yet", "Prefixes appear here when clients use locks. The leader counts since it leads.");
+  const [, title, write] = HOT[answer.by];
+  const hasTenants = new Set(answer.prefixes.map((row) => row.tenant)).size > 1;
+  return [table("Hot prefixes", [{ title: "Prefix" }, ...(hasTenants ? [{ title: "Tenant" }] : []), { title, class: "number" }, { title: "Share" }, { title: "Too large by at most", class: "number wide" }],
+    answer.prefixes.map((row) => ({ cells: [h("a", { href: `#/locks?${new URLSearchParams({ prefix: row.prefix })}` }, row.prefix), ...(hasTenants ? [row.tenant] : []),
+      write(row.per_second), shareBar(row.share), row.error > 0 ? write(row.error) : "–"] }))),
+  h("p", { class: "muted" }, `The mean of about the last ${duration(answer.window_ms)}. Node ${answer.leader} counts since `, when(answer.since), ", when it became the leader.")];
 }
 
 export function hot(main, { query }) {
   let by = query.get("by") in HOT ? query.get("by") : "contention";
-  const select = h("select", { id: "by" }, Object.entries(HOT).map(([key, title]) => h("option", { value: key }, title)));
+  const select = h("select", { id: "by" }, Object.entries(HOT).map(([key, [title]]) => h("option", { value: key }, title)));
   select.value = by;
   const place = headline(main, "Hot prefixes", h("span", { class: "grow" }), h("label", { for: "by" }, "Show"), select);
-  const page = refreshed(place, (signal) => request(`/api/v1/hot${queryOf({ by, limit: 50 })}`, { signal }), hotTable, "This node does not count prefixes.");
+  const page = refreshed(place, (signal) => request(`/api/v1/hot${queryOf({ by, limit: 50 })}`, { signal }), hotTable, "This node does not count prefixes: its version is older.");
   select.addEventListener("change", () => {
     by = select.value;
     history.replaceState(null, "", `#/hot?by=${by}`);
