@@ -34,6 +34,7 @@ export function rate(n) {
 
 export function milliseconds(ms) {
   if (ms === null || ms === undefined) return "–";
+  if (ms === 0) return "0 ms";
   if (ms >= 10000) return duration(ms);
   if (ms >= 1000) return `${(ms / 1000).toFixed(1)} s`;
   return `${ms >= 100 ? ms.toFixed(0) : ms >= 10 ? ms.toFixed(1) : ms.toFixed(2)} ms`;
