@@ -35,7 +35,7 @@ static void acquire(struct core *core, uint64_t session, uint64_t number)
     (void)snprintf(name, sizeof(name), "jobs/%012" PRIu64, number);
     command_init(&c, COMMAND_ACQUIRE);
     c.session = (struct id){1, session};
-    c.acquire.lease = (struct id){number + 1, number * UINT64_C(0x9e3779b97f4a7c15)};
+    c.acquire.lease = (struct id){2, number};
     c.acquire.names.count = 1;
     c.acquire.names.at[0] = slice_of(name);
     apply(core, &c);
