@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/exits.h"
 #include "cli/members.h"
@@ -79,25 +80,42 @@ static bool is_reached(const struct member_wait *w, const struct json_t *tree)
     return true;
 }
 
-/* `most`: the largest number of entries seen, so that there is a percentage. */
-static void show_progress(const struct member_wait *w, const struct json_t *tree, uint64_t *most)
+struct shown {
+    uint64_t most; /* the largest number of entries behind, so that there is a percentage */
+    char line[96]; /* the last one, not on a terminal */
+};
+
+/* Not on a terminal: a line per change. */
+static void print_change(struct shown *shown, const char *line)
+{
+    if (isatty(STDERR_FILENO) != 1 && strcmp(line, shown->line) != 0) {
+        fprintf(stderr, "%s\n", line);
+        (void)snprintf(shown->line, sizeof(shown->line), "%s", line);
+    }
+}
+
+static void show_progress(const struct member_wait *w, const struct json_t *tree,
+                          struct shown *shown)
 {
     char name[PROGRESS_NAME];
+    char line[96];
     const struct json_t *row = members_find(json_tree_get(tree, "members"), w->id);
     const struct json_t *lag = json_tree_get(row, "lag");
     const char *state = "catching up";
     if (w->goal != MEMBER_CAUGHT_UP) {
         return;
     }
-    if (row == NULL) {
-        state = "being added";
-    } else if (!json_tree_true(json_tree_get(row, "healthy")) || lag == NULL) {
-        state = "not reachable yet";
+    if (row == NULL || !json_tree_true(json_tree_get(row, "healthy")) || lag == NULL) {
+        state = row == NULL ? "being added" : "not reachable yet";
+        (void)snprintf(line, sizeof(line), "node %" PRIu64 ": %s", w->id, state);
     } else {
         uint64_t behind = json_tree_u64(lag, 0);
-        *most = behind > *most ? behind : *most;
-        progress_update(*most - behind, *most);
+        shown->most = behind > shown->most ? behind : shown->most;
+        progress_update(shown->most - behind, shown->most);
+        (void)snprintf(line, sizeof(line), "node %" PRIu64 ": %" PRIu64 " entries behind", w->id,
+                       behind);
     }
+    print_change(shown, line);
     (void)snprintf(name, sizeof(name), "node %" PRIu64 " %s", w->id, state);
     progress_rename(name);
 }
@@ -131,7 +149,7 @@ static void print_result(const struct member_wait *w, const struct json_t *tree)
 int member_wait_end(struct member_wait *w, uint64_t wait_ms, bool is_quiet)
 {
     int64_t deadline_ms = clock_boot_ms() + (int64_t)wait_ms;
-    uint64_t most = 0;
+    struct shown shown = {.most = 0};
     progress_begin("waiting for the change of members", PROGRESS_COUNT, "entries", is_quiet);
     for (;;) {
         struct api_answer answer;
@@ -142,7 +160,7 @@ int member_wait_end(struct member_wait *w, uint64_t wait_ms, bool is_quiet)
         }
         bool is_done = is_reached(w, answer.tree);
         leave_removed_node(w, answer.tree);
-        show_progress(w, answer.tree, &most);
+        show_progress(w, answer.tree, &shown);
         if (is_done) {
             progress_end();
         }

@@ -310,7 +310,7 @@ def test_metrics_and_status(node):
         rows = call(node, who, "GET", "/api/v1/auth/tenants").json["tenants"]
         assert [row["name"] for row in rows] == ["red"]
     assert "state" not in call(node, "red/admin", "GET", "/api/v1/cluster").json
-    for path in ("/metrics", "/"):
+    for path in ("/metrics", "/plain"):
         answer = subprocess.run(["curl", "-s", "-H", f"Authorization: Bearer {node.tokens['red/admin']}",
                                  f"http://127.0.0.1:{node.client_port}{path}"], capture_output=True, text=True, check=True)
         assert json.loads(answer.stdout)["error"]["code"] == "denied"

@@ -410,7 +410,7 @@ static void open_replica(struct actor *p, uint8_t kind)
         .cache_bytes = UINT64_MAX,
         .trailing = 2,
         .ports = {p, save_vote, write_entries, read_entry, send, take_snapshot, fetch_snapshot,
-                  on_result, on_event, on_barrier, on_change, NULL},
+                  on_result, on_event, on_barrier, on_change, NULL, NULL},
     };
     struct replica_start start = {.first = 1};
     if (!(kind & 4)) {
