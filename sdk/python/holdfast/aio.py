@@ -1,0 +1,161 @@
+"""The client for asyncio: holdfast.AsyncClient. The engine is the same, on its own thread: a blocked loop delays no keep-alive."""
+
+import asyncio
+import concurrent.futures
+import functools
+import ssl
+from types import TracebackType
+from typing import Any, AsyncIterator, Awaitable, Callable, Optional, Sequence, Type, TypeVar, Union
+
+from .client import log
+from .engine import Engine
+from .errors import HoldfastError, LockLost, NotAcquired
+from .handle import Handle
+from .options import Requests, make_engine
+from .request import Request
+from .stream import Event, Stream
+from .watch import watch_path
+
+T = TypeVar("T")
+AF = TypeVar("AF", bound=Callable[..., Awaitable[Any]])
+
+
+async def result_of(future: "concurrent.futures.Future[T]", undo: Optional[Callable[[T], Any]] = None) -> T:
+    """Cancelling the task cancels the work. If it was done already, `undo` gets what nobody will receive."""
+    try:
+        return await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        if not future.cancel() and undo is not None and future.exception() is None:
+            undo(future.result())
+        raise
+
+
+class AsyncLock(Handle):
+    """A lock that was granted."""
+
+    async def release(self) -> None:
+        """Idempotent. Raises LockLost if it was lost before."""
+        await result_of(self._engine.submit(self._engine.locks.release(self._held)))
+
+    async def renew(self, ttl: float) -> None:
+        """Sets the TTL. The client keeps the lock alive by itself; this only changes how long it outlives its holder."""
+        await result_of(self._engine.submit(self._engine.locks.renew(self._held, ttl)))
+
+    def on_lost(self, callback: Callable[["AsyncLock"], None]) -> None:
+        """`callback` is called once, on the loop that calls this, when the lock is lost."""
+        loop = asyncio.get_running_loop()
+
+        def pass_on() -> None:
+            loop.call_soon_threadsafe(callback, self)
+
+        self._engine.on_lost(self._held, lambda: self._engine.dispatch(pass_on))
+
+    async def __aenter__(self) -> "AsyncLock":
+        return self
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                        trace: Optional[TracebackType]) -> None:
+        """A loss is raised here unless the block raised something itself."""
+        try:
+            await self.release()
+        except LockLost:
+            if error is None:
+                raise
+        except HoldfastError as failed:
+            log.warning("release: %s", failed)
+
+
+class AsyncLockRequest:
+    """`async with client.lock(NAME) as lock`, or a decorator of a coroutine function."""
+
+    def __init__(self, client: "AsyncClient", request: Request, on_lost: Optional[Callable[[AsyncLock], None]]) -> None:
+        self._client = client
+        self._request = request
+        self._on_lost = on_lost
+        self._entered: Optional[AsyncLock] = None
+
+    async def acquire(self) -> AsyncLock:
+        """Raises NotAcquired, or WaitTimeout, if it is not granted. Cancelling the task leaves the queue."""
+        engine = self._client.engine
+        held = await result_of(engine.submit(engine.locks.acquire(self._request), engine.locks.drop),
+                               lambda late: engine.submit(engine.locks.release(late)))
+        lock = AsyncLock(engine, held)
+        if self._on_lost is not None:
+            lock.on_lost(self._on_lost)
+        return lock
+
+    async def try_acquire(self) -> Optional[AsyncLock]:
+        """None if it is not granted."""
+        try:
+            return await self.acquire()
+        except NotAcquired:
+            return None
+
+    async def __aenter__(self) -> AsyncLock:
+        if self._entered is not None:
+            raise RuntimeError("this request is in use; call client.lock() for each `async with`")
+        self._entered = await self.acquire()
+        return self._entered
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                        trace: Optional[TracebackType]) -> None:
+        lock, self._entered = self._entered, None
+        assert lock is not None
+        await lock.__aexit__(kind, error, trace)
+
+    def __call__(self, function: AF) -> AF:
+        """A decorator: each call of the function runs with the lock held."""
+        @functools.wraps(function)
+        async def locked(*args: Any, **kwargs: Any) -> Any:
+            async with await self.acquire():
+                return await function(*args, **kwargs)
+        return locked  # type: ignore[return-value]
+
+
+class AsyncClient:
+    """A client of a cluster, for asyncio. The arguments are those of holdfast.Client."""
+
+    def __init__(self, endpoints: Union[str, Sequence[str]] = "127.0.0.1:4653", *, client_id: Optional[str] = None,
+                 session_ttl: float = 30, timeout: float = 10, connect_timeout: float = 1, token: Optional[str] = None,
+                 tenant: Optional[str] = None, tls: Union[None, bool, ssl.SSLContext] = None) -> None:
+        self.engine: Engine = make_engine(endpoints, client_id, session_ttl, timeout, connect_timeout, token, tenant, tls)
+
+    def lock(self, name: str, ttl: Optional[float] = None, wait: Optional[float] = None, *,
+             on_lost: Optional[Callable[[AsyncLock], None]] = None, **more: Any) -> AsyncLockRequest:
+        return AsyncLockRequest(self, Requests.lock(name, ttl, wait, **more), on_lost)
+
+    def semaphore(self, name: str, limit: int, permits: int = 1, ttl: Optional[float] = None,
+                  wait: Optional[float] = None, *, on_lost: Optional[Callable[[AsyncLock], None]] = None,
+                  **more: Any) -> AsyncLockRequest:
+        return AsyncLockRequest(self, Requests.semaphore(name, limit, permits, ttl, wait, **more), on_lost)
+
+    def multi_lock(self, names: Sequence[str], ttl: Optional[float] = None, wait: Optional[float] = None, *,
+                   on_lost: Optional[Callable[[AsyncLock], None]] = None, **more: Any) -> AsyncLockRequest:
+        return AsyncLockRequest(self, Requests.multi_lock(names, ttl, wait, **more), on_lost)
+
+    def lead(self, name: str, value: str = "", ttl: Optional[float] = None, wait: Optional[float] = None, *,
+             on_lost: Optional[Callable[[AsyncLock], None]] = None, **more: Any) -> AsyncLockRequest:
+        return AsyncLockRequest(self, Requests.lead(name, value, ttl, wait, **more), on_lost)
+
+    async def watch(self, prefix: str = "", last_id: Optional[str] = None) -> AsyncIterator[Event]:
+        """Events of names with this prefix, from now or after `last_id`."""
+        stream = Stream(self.engine.caller, watch_path(prefix), last_id)
+        while True:
+            yield await result_of(self.engine.submit(stream.next()))
+
+    async def close(self) -> None:
+        """Closes the session: nothing is held afterwards. Idempotent."""
+        closing = self.engine.begin_close()
+        if closing is not None:
+            try:
+                await asyncio.wrap_future(closing)
+            except HoldfastError as failed:
+                log.warning("close: %s", failed)
+            finally:
+                self.engine.end_close()
+
+    async def __aenter__(self) -> "AsyncClient":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -1,0 +1,184 @@
+"""The session of a client: opened with the first lock, kept alive, lost by the clock (C2, C3). Runs on the engine's loop."""
+
+import asyncio
+import uuid
+from typing import Any, Dict, Set
+
+from .caller import RETRY_MS, Caller
+from .deadline import Life
+from .errors import HoldfastError
+from .held import Held
+from .http import Broken, NotSent
+from .request import EFFICIENCY
+from .stream import Stream
+
+NEVER_MS = 2 ** 62
+SESSION_GONE = ("session_expired", "session_not_found")
+EARLY = 64  # losses that are remembered for grants whose answer was not read yet
+
+
+class Session:
+    """One session; after its loss it is not opened again."""
+
+    def __init__(self, caller: Caller, number: int) -> None:
+        self._caller = caller
+        self._clock = caller.clock
+        self.number = number
+        self.id = ""
+        self.life = Life(0, 0)
+        self.is_open = False
+        self.epoch = 0
+        self.held: Dict[int, Held] = {}
+        self.waiting: Dict["asyncio.Task[Any]", int] = {}  # acquires, with the TTL that each may get at any moment
+        self._early: Dict[int, str] = {}  # losses by token
+        self._every_ms = 0
+        self._sent_ms = 0  # of the last keep-alive
+        self._keep_alive_wake = asyncio.Event()
+        self._deadline_wake = asyncio.Event()
+        self._tasks: Set["asyncio.Task[None]"] = set()
+
+    async def open(self, client_id: str, ttl_ms: int, timeout: float) -> None:
+        body = {"client_id": client_id, "ttl_ms": ttl_ms, "request_id": uuid.uuid4().hex}
+        answer = await self._caller.call("POST", "/api/v1/sessions", body, min(timeout, ttl_ms / 2000))
+        self.id = answer.body["session_id"]
+        self.life = Life(answer.sent_ms, answer.body.get("ttl_ms", ttl_ms))
+        self.epoch = answer.body["leader_epoch"]
+        self._every_ms = answer.body.get("keepalive_ms", ttl_ms // 3)
+        self._sent_ms = answer.sent_ms
+        self.is_open = True
+        for work in (self._keep_alive(), self._watch_deadlines(), self._listen()):
+            self._tasks.add(asyncio.get_running_loop().create_task(work))
+
+    def stop(self) -> None:
+        self.is_open = False
+        for task in self._tasks:
+            task.cancel()
+
+    async def close(self, timeout: float) -> None:
+        self.lose("closed")
+        await self._caller.call("DELETE", f"/api/v1/sessions/{self.id}", None, timeout, fails_fast=False)
+
+    # --- what it holds ---
+
+    def add(self, held: Held) -> None:
+        self.held[held.token] = held
+        if held.token in self._early:
+            self.lose_lock(held, self._early[held.token])
+        self.hurry()
+
+    def remove(self, held: Held) -> None:
+        self.held.pop(held.token, None)
+
+    def hurry(self) -> None:
+        """A deadline or the shortest TTL may have changed."""
+        self._keep_alive_wake.set()
+        self._deadline_wake.set()
+
+    def lose(self, why: str) -> None:
+        if not self.is_open:
+            return
+        self.stop()
+        for held in list(self.held.values()):
+            held.lose(why)
+        self.held.clear()
+        for task in list(self.waiting):
+            task.cancel()
+
+    def lose_lock(self, held: Held, why: str) -> None:
+        self.remove(held)
+        held.lose(why)
+
+    def tick(self, now_ms: int) -> int:
+        """Declares lost what is overdue (C2.3). Returns the next deadline."""
+        if not self.is_open:
+            return NEVER_MS
+        if now_ms >= self.life.safe_until():
+            self.lose("unconfirmed")
+            return NEVER_MS
+        next_ms = self.life.safe_until()
+        for held in list(self.held.values()):
+            ends_ms = held.safe_until(self.life)
+            if now_ms >= ends_ms:
+                hold = held.life.hold
+                self.lose_lock(held, "max_hold" if hold and ends_ms == hold.safe_until() else "unconfirmed")
+            else:
+                next_ms = min(next_ms, ends_ms)
+        return next_ms
+
+    def heard_epoch(self, epoch: int) -> None:
+        """With a new leader, all locks of the tier EFFICIENCY are lost (S10.2)."""
+        if epoch > self.epoch:
+            self.epoch = epoch
+            for held in list(self.held.values()):
+                if held.request.tier == EFFICIENCY and held.epoch < epoch:
+                    self.lose_lock(held, "epoch")
+
+    # --- its tasks ---
+
+    async def _listen(self) -> None:
+        """Losses that the service reports: forced, revoked, expired (C2.5)."""
+        stream = Stream(self._caller, f"/api/v1/watch?session_id={self.id}")
+        try:
+            while self.is_open:
+                event = await stream.next()
+                token = event.data.get("fencing_token")
+                if event.type == "lost" and isinstance(token, int):
+                    self._reported_lost(token, str(event.data.get("ended", "lost")))
+        except HoldfastError:
+            return  # the session has gone, which keep-alives notice
+
+    def _reported_lost(self, token: int, why: str) -> None:
+        held = self.held.get(token)
+        if held is not None:
+            self.lose_lock(held, why)
+        else:
+            while len(self._early) >= EARLY:
+                self._early.pop(next(iter(self._early)))
+            self._early[token] = why
+
+    async def _pause(self, wake: asyncio.Event, until_ms: int) -> None:
+        """Until then, or until something changed. Timers of asyncio stop in suspend, so it looks once a second."""
+        wake.clear()
+        try:
+            await asyncio.wait_for(wake.wait(), min(max((until_ms - self._clock.now_ms()) / 1000, 0.001), 1.0))
+        except asyncio.TimeoutError:
+            pass
+
+    async def _watch_deadlines(self) -> None:
+        while self.is_open:
+            next_ms = self.tick(self._clock.now_ms())
+            await self._pause(self._deadline_wake, next_ms)
+
+    def _shortest_ttl(self) -> int:
+        ttls = [held.life.ttl_ms() for held in self.held.values()]
+        return min([self.life.ttl_ms, *ttls, *self.waiting.values()])
+
+    async def _keep_alive(self) -> None:
+        path = f"/api/v1/sessions/{self.id}/keepalive"
+        avoid = None
+        while self.is_open:
+            ttl_ms = self._shortest_ttl()
+            due_ms = self._sent_ms + min(self._every_ms, ttl_ms // 3)
+            if self._clock.now_ms() < due_ms:
+                await self._pause(self._keep_alive_wake, due_ms)
+                continue
+            sent_ms = self._clock.now_ms()
+            endpoint = self._caller.endpoints.pick(sent_ms, avoid)
+            code = ""
+            if endpoint is not None:
+                avoid = endpoint
+                try:
+                    response = await self._caller.attempt(endpoint, "POST", path, b"", min(max(ttl_ms / 6000, 0.5), 2.0))
+                    body = response.json()
+                    self.tick(self._clock.now_ms())
+                    if response.status == 200 and self.is_open:
+                        self._sent_ms, avoid = sent_ms, None
+                        self.life = self.life.confirm(sent_ms)
+                        self.heard_epoch(body["leader_epoch"])
+                        continue
+                    code = body.get("error", {}).get("code", "")
+                except (Broken, NotSent):
+                    pass
+            if code in SESSION_GONE:
+                self.lose("session_expired")
+            await asyncio.sleep(RETRY_MS / 1000)

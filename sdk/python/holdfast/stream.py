@@ -1,0 +1,79 @@
+"""Streams of server-sent events, resumed at any node without a gap (C8). Runs on the engine's loop."""
+
+import asyncio
+import json
+from typing import Any, AsyncIterator, Dict, NamedTuple, Optional
+
+from .caller import RETRY_MAX_MS, Caller
+from .endpoints import jitter
+from .errors import from_answer
+from .http import Broken, NotSent
+
+SILENCE_S = 30.0  # a stream without a byte for so long is opened anew
+
+
+class Event(NamedTuple):
+    id: str
+    type: str
+    data: Dict[str, Any]
+
+
+async def events_once(caller: Caller, path: str, last_id: Optional[str]) -> AsyncIterator[Event]:
+    """Of one stream, until it breaks or ends. Raises Broken, NotSent, or the refusal of the service."""
+    endpoint = caller.endpoints.pick(caller.clock.now_ms())
+    if endpoint is None:
+        raise NotSent("no node may be tried yet")
+    connection = await caller.transport.open(endpoint)
+    try:
+        more = f"Last-Event-ID: {last_id}\r\n" if last_id else ""
+        await connection.send(caller.transport.head(endpoint, "GET", path, 0, more), b"")
+        status, headers = await asyncio.wait_for(connection.head(), SILENCE_S)
+        if status in (503, 504):
+            raise Broken("the node cannot serve the stream now")
+        if status != 200:
+            size = int(headers.get("content-length", 0))
+            raise from_answer(status, json.loads(await connection.exactly(size) or b"{}"))
+        chunked = headers.get("transfer-encoding", "").lower() == "chunked"
+        buffer = bytearray()
+        fields: Dict[str, str] = {}
+        while True:
+            line = await asyncio.wait_for(connection.stream_line(buffer, chunked), SILENCE_S)
+            if line is None:
+                return
+            if line == "" and "event" in fields:
+                yield Event(fields.get("id", ""), fields["event"], json.loads(fields.get("data", "{}")))
+                fields = {}
+            elif line and not line.startswith(":"):
+                name, _, value = line.partition(":")
+                fields[name] = value[1:] if value.startswith(" ") else value
+    except (OSError, EOFError, ValueError, asyncio.TimeoutError) as error:
+        raise Broken(str(error)) from None
+    finally:
+        connection.close()
+
+
+class Stream:
+    """All events after `last_id`, over as many streams as it takes."""
+
+    def __init__(self, caller: Caller, path: str, last_id: Optional[str] = None) -> None:
+        self._caller = caller
+        self._path = path
+        self.last_id = last_id
+        self._events: Optional[AsyncIterator[Event]] = None
+
+    async def next(self) -> Event:
+        while True:
+            if self._events is None:
+                self._events = events_once(self._caller, self._path, self.last_id)
+            try:
+                event = await self._events.__anext__()
+            except (Broken, NotSent, StopAsyncIteration):
+                self._events = None
+                await asyncio.sleep(jitter(RETRY_MAX_MS) / 1000)
+                continue
+            except BaseException:
+                self._events = None
+                raise
+            self.last_id = event.id or self.last_id
+            if event.type not in ("ready", "dropped"):
+                return event

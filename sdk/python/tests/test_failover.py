@@ -1,0 +1,130 @@
+"""The client while nodes die and pause: a lock survives a failover, and a loss is found by the clock."""
+
+import signal
+import threading
+import time
+
+import pytest
+
+import holdfast
+from harness import allowed, wait_until
+from holdfast.clock import system_clock
+
+
+class ShiftedClock:
+    """The clock of the machine, which a test can advance."""
+
+    def __init__(self):
+        self.clock = system_clock()
+        self.shift_ms = 0
+
+    def now_ms(self):
+        return self.clock.now_ms() + self.shift_ms
+
+
+def client_of(cluster, **more):
+    return holdfast.Client([node.client for node in cluster], **more)
+
+
+def test_a_lock_survives_the_death_of_the_leader(make_cluster):
+    cluster = make_cluster()
+    with client_of(cluster, session_ttl=9) as client, client_of(cluster) as other:
+        lost = []
+        with client.lock("kept", on_lost=lost.append) as lock:
+            leader = cluster.leader()
+            leader.kill()
+            cluster.leader(but=leader.id)
+            end = time.monotonic() + lock.safe_for
+            wait_until(lambda: time.monotonic() + lock.safe_for > end + 1, "a keep-alive is confirmed by the new leader")
+            assert other.lock("kept", wait=0).try_acquire() is None
+            lock.check()
+        with other.lock("kept", wait=0) as next_one:
+            assert next_one.fence_token > lock.fence_token
+        assert not lost
+
+
+def test_a_wait_survives_the_death_of_the_leader(make_cluster):
+    cluster = make_cluster()
+    with client_of(cluster) as holder, client_of(cluster) as waiter:
+        lock = holder.lock("waited").acquire()
+        got = []
+        thread = threading.Thread(target=lambda: got.append(waiter.lock("waited").acquire()))
+        thread.start()
+        leader = cluster.leader()
+        wait_until(lambda: leader.show("waited").json["queue_length"] == 1, "it waits")
+        leader.kill()
+        left = cluster.leader(but=leader.id)
+        wait_until(lambda: left.show("waited").status == 200, "the next leader serves")
+        lock.release()
+        thread.join(60)
+        got[0].check()
+
+
+def test_keep_alives_leave_a_paused_node(make_cluster):
+    cluster = make_cluster()
+    paused = cluster.nodes[1]
+    with client_of(cluster, session_ttl=6) as client:
+        with client.lock("moved") as lock:
+            paused.signal(signal.SIGSTOP)
+            until = time.monotonic() + 7
+            wait_until(lambda: not lock.held or time.monotonic() > until, "more than a TTL has passed")
+            lock.check()
+            paused.signal(signal.SIGCONT)
+
+
+def test_without_the_cluster_a_lock_is_lost_in_time_and_for_good(make_cluster):
+    cluster = make_cluster()
+    with client_of(cluster, session_ttl=2, timeout=2) as client:
+        lost = threading.Event()
+        lock = client.lock("paused", on_lost=lambda _: lost.set()).acquire()
+        for node in cluster:
+            node.signal(signal.SIGSTOP)
+        safe_for = lock.safe_for
+        began = time.monotonic()
+        assert 0 < safe_for <= 2
+        assert lost.wait(allowed(4)), "reported"
+        assert time.monotonic() - began >= safe_for - 0.02, "not before its time"
+        with pytest.raises(holdfast.LockLost):
+            lock.check()
+        for node in cluster:
+            node.signal(signal.SIGCONT)
+        cluster.leader()
+        with client.lock("other", wait=60):
+            with pytest.raises(holdfast.LockLost):
+                lock.check()
+        with pytest.raises(holdfast.LockLost):
+            lock.release()
+
+
+def test_check_needs_no_timer_and_a_late_answer_revives_nothing(make_cluster):
+    cluster = make_cluster()
+    client = client_of(cluster, session_ttl=30)
+    clock = ShiftedClock()
+    client.engine.clock = client.engine.caller.clock = client.engine.locks._clock = clock
+    with client:
+        lost = []
+        lock = client.lock("jumped", on_lost=lost.append).acquire()
+        lock.check()
+        clock.shift_ms = 31000  # as after a pause of this process
+        with pytest.raises(holdfast.LockLost):
+            lock.check()
+        wait_until(lambda: lost == [lock], "the loss is reported")
+        with pytest.raises(holdfast.LockLost):
+            lock.release()
+        with pytest.raises(holdfast.LockLost):
+            with client.lock("block"):
+                clock.shift_ms += 31000
+
+
+def test_force_unlock_is_reported(make_cluster):
+    cluster = make_cluster()
+    with client_of(cluster) as client:
+        lost = []
+        lock = client.lock("forced", on_lost=lost.append).acquire()
+        answer = cluster.leader().request("POST", "/api/v1/locks/forced/force-unlock",
+                                          {"actor_id": "operator", "reason": "a test"})
+        assert answer.status == 200, answer
+        wait_until(lambda: lost, "the loss is reported")
+        with pytest.raises(holdfast.LockLost) as raised:
+            lock.check()
+        assert raised.value.code == "forced"
