@@ -1,17 +1,20 @@
 """Acquire, renew, release, withdraw: the operations on locks (C4, C5). Runs on the engine's loop."""
 
 import asyncio
+import logging
 import uuid
 from typing import Any, Coroutine, Dict, Optional, Set
 
 from .caller import RETRY_MS, Answer, Caller, encode
 from .deadline import Life, LockLife
-from .errors import (Closed, HoldfastError, LockLost, NotAcquired, NotHeld, OutcomeUnknown, Unreachable, WaitTimeout,
-                     from_answer)
+from .errors import (Closed, HoldfastError, Invalid, LockLost, NotAcquired, NotHeld, OutcomeUnknown, Unreachable,
+                     WaitTimeout, from_answer)
 from .held import HELD, LOST, RELEASED, Held
 from .http import Broken, NotSent
 from .request import Request, milliseconds
 from .session import Session
+
+log = logging.getLogger("holdfast")
 
 
 class Locks:
@@ -37,7 +40,7 @@ class Locks:
 
     async def _open_session(self) -> Session:
         self._sessions += 1
-        session = Session(self._caller, self._sessions)
+        session = Session(self._caller, self._sessions, self._give_up)
         await session.open(self._client_id, self._session_ttl_ms, self._timeout)
         self._session = session
         return session
@@ -133,7 +136,17 @@ class Locks:
         held.state = RELEASED
         if self._session is not None:
             self._session.remove(held)
-        self.in_background(self._release(held))
+        self._give_up(held)
+
+    def _give_up(self, held: Held) -> None:
+        """The service may have it, and the session would keep it alive (C2.6)."""
+        self.in_background(self._release_quietly(held))
+
+    async def _release_quietly(self, held: Held) -> None:
+        try:
+            await self._release(held)
+        except HoldfastError as failed:
+            log.info("release: %s", failed)
 
     async def release(self, held: Held) -> None:
         if held.state == RELEASED:
@@ -168,6 +181,8 @@ class Locks:
 
     async def renew(self, held: Held, ttl: float) -> None:
         """Sets the TTL. Each attempt is a new message (C1.6)."""
+        if held.request.mode == "election":
+            raise Invalid("the TTL of an election cannot be changed; its leader is kept alive by the client", "invalid_mode")
         ttl_ms = milliseconds(ttl, "ttl", 1000)
         until_ms = self._clock.now_ms() + int(self._timeout * 1000)
         async with held.renewing:

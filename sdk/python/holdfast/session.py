@@ -2,9 +2,9 @@
 
 import asyncio
 import uuid
-from typing import Any, Dict, Set
+from typing import Any, Callable, Dict, Set
 
-from .caller import RETRY_MS, Caller
+from .caller import RETRY_MAX_MS, RETRY_MS, Caller
 from .deadline import Life
 from .errors import HoldfastError
 from .held import Held
@@ -20,8 +20,10 @@ EARLY = 64  # losses that are remembered for grants whose answer was not read ye
 class Session:
     """One session; after its loss it is not opened again."""
 
-    def __init__(self, caller: Caller, number: int) -> None:
+    def __init__(self, caller: Caller, number: int, give_up: Callable[[Held], None]) -> None:
+        """`give_up` is called for a lock that is lost by the clock while the session lives: the service may still have it."""
         self._caller = caller
+        self._give_up = give_up
         self._clock = caller.clock
         self.number = number
         self.id = ""
@@ -101,6 +103,7 @@ class Session:
             if now_ms >= ends_ms:
                 hold = held.life.hold
                 self.lose_lock(held, "max_hold" if hold and ends_ms == hold.safe_until() else "unconfirmed")
+                self._give_up(held)
             else:
                 next_ms = min(next_ms, ends_ms)
         return next_ms
@@ -118,14 +121,15 @@ class Session:
     async def _listen(self) -> None:
         """Losses that the service reports: forced, revoked, expired (C2.5)."""
         stream = Stream(self._caller, f"/api/v1/watch?session_id={self.id}")
-        try:
-            while self.is_open:
+        while self.is_open:
+            try:
                 event = await stream.next()
-                token = event.data.get("fencing_token")
-                if event.type == "lost" and isinstance(token, int):
-                    self._reported_lost(token, str(event.data.get("ended", "lost")))
-        except HoldfastError:
-            return  # the session has gone, which keep-alives notice
+            except HoldfastError:  # a node that does not know the session yet, or the session has gone
+                await asyncio.sleep(RETRY_MAX_MS / 1000)
+                continue
+            token = event.data.get("fencing_token")
+            if event.type == "lost" and isinstance(token, int):
+                self._reported_lost(token, str(event.data.get("ended", "lost")))
 
     def _reported_lost(self, token: int, why: str) -> None:
         held = self.held.get(token)

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+import re
 from typing import Any, AsyncIterator, Dict, NamedTuple, Optional
 
 from .caller import RETRY_MAX_MS, Caller
 from .endpoints import jitter
-from .errors import from_answer
+from .errors import Invalid, from_answer
 from .http import Broken, NotSent
 
 SILENCE_S = 30.0  # a stream without a byte for so long is opened anew
@@ -56,6 +57,8 @@ class Stream:
     """All events after `last_id`, over as many streams as it takes."""
 
     def __init__(self, caller: Caller, path: str, last_id: Optional[str] = None) -> None:
+        if last_id is not None and not re.fullmatch(r"[0-9]+-[0-9]+", last_id):
+            raise Invalid(f"last_id {last_id!r} is not the id of an event", "invalid_event_id")
         self._caller = caller
         self._path = path
         self.last_id = last_id

@@ -16,10 +16,10 @@ def make_cluster(tmp_path):
     """make_cluster() starts three nodes; they are gone when the test is."""
     made = []
 
-    def make():
-        made.append(Cluster(tmp_path / "cluster", 3, name="sdk"))
+    def make(count=3, start=True):
+        made.append(Cluster(tmp_path / "cluster", count))
         made[-1].folder.mkdir()
-        return made[-1].start()
+        return made[-1].start() if start else made[-1]
 
     with Ports():
         yield make
