@@ -4,8 +4,8 @@
 
 #include "core/digest.h"
 #include "core/entry.h"
-#include "every_command.h"
 #include "events/event_codec.h"
+#include "every_command.h"
 #include "node/forward/result_codec.h"
 #include "service/request/memory_page.h"
 
