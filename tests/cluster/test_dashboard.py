@@ -599,6 +599,7 @@ def test_a_page_at_another_address_says_what_it_cannot(make_cluster, page):
 # --- pictures of the documents --------------------------------------------------
 
 
+@pytest.mark.long
 def test_pictures_for_the_documents(make_cluster, page):
     folder = os.environ.get("HOLDFAST_SCREENSHOTS")
     if not folder:
