@@ -58,6 +58,8 @@ class Caller:
                       waits: bool = False) -> Response:
         """One sending to one node; its circuit is noted."""
         self.endpoints.begun(endpoint)
+        if waits:
+            endpoint.probing = False  # a wait may be silent for long: it must not keep others from probing
         answered = False
         try:
             if waits:
@@ -89,7 +91,7 @@ class Caller:
             now_ms = self.clock.now_ms()
             if (until_ms is not None and now_ms >= until_ms) or (given_up is not None and given_up()):
                 break
-            if fails_fast and self.endpoints.all_open(now_ms):
+            if fails_fast and sent_ms is None and self.endpoints.all_open(now_ms):
                 break
             endpoint = self.endpoints.pick(now_ms, avoid)
             if endpoint is not None:

@@ -117,7 +117,10 @@ class Locks:
 
     async def _withdraw(self, session: Session, path: str, body: Dict[str, Any]) -> None:
         """Until it is answered or the session has ended (C5.2)."""
-        await self._until_answered(session, path, {**body, "cancel": True})
+        try:
+            await self._until_answered(session, path, {**body, "cancel": True})
+        except HoldfastError as failed:
+            log.info("cancel: %s", failed)
 
     async def _until_answered(self, session: Session, path: str, body: Dict[str, Any]) -> Optional[Answer]:
         """None: the session ended first, and with it what the request was about."""

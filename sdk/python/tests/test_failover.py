@@ -118,16 +118,16 @@ def test_check_needs_no_timer_and_a_late_answer_revives_nothing(make_cluster):
 
 def test_a_lock_that_is_lost_alone_is_given_back(make_cluster):
     cluster = make_cluster()
-    client = client_of(cluster, session_ttl=30)
+    client = client_of(cluster, session_ttl=15)
     clock = ShiftedClock()
     client.engine.clock = client.engine.caller.clock = client.engine.locks._clock = clock
     with client, client_of(cluster) as other:
         lost = []
         with client.lock("stays"):
-            lock = client.lock("short", ttl=5, on_lost=lost.append).acquire()
-            clock.shift_ms = 5000
+            lock = client.lock("short", ttl=8, on_lost=lost.append).acquire()
+            clock.shift_ms = 8000
             wait_until(lambda: lost == [lock], "the loss is reported")
-            with other.lock("short", wait=60) as later:  # the session lives and would keep it
+            with other.lock("short", wait=30) as later:  # keep-alives of the session would keep it
                 assert later.fence_token > lock.fence_token
             with pytest.raises(holdfast.LockLost):
                 lock.release()
