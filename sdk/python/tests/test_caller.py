@@ -11,13 +11,14 @@ from holdfast.http import Broken, NotSent, Response
 
 
 class Clock:
-    """Moves by 5 ms with each look."""
+    """Moves with each look."""
 
-    def __init__(self):
+    def __init__(self, step_ms=5):
         self.ms = 1000
+        self.step_ms = step_ms
 
     def now_ms(self):
-        self.ms += 5
+        self.ms += self.step_ms
         return self.ms
 
 
@@ -48,11 +49,11 @@ def refused(status, code):
     return Response(status, {}, b'{"error": {"code": "%s", "message": "no"}}' % code.encode())
 
 
-def call(*answers, nodes=("a:1", "b:1"), **more):
-    clock = Clock()
+def call(*answers, step_ms=5):
+    clock = Clock(step_ms)
     transport = Transport(clock, *answers)
-    caller = Caller(clock, Endpoints(nodes), transport)
-    return transport, asyncio.run(caller.call("POST", "/x", {"request_id": "r"}, 0.3, **more))
+    caller = Caller(clock, Endpoints(["a:1", "b:1"]), transport)
+    return transport, asyncio.run(caller.call("POST", "/x", {"request_id": "r"}, 0.3))
 
 
 def test_a_retry_goes_elsewhere_with_the_same_bytes():
@@ -81,9 +82,9 @@ def test_other_errors_are_final_and_keep_their_code():
 
 def test_nothing_was_done_or_the_outcome_is_unknown():
     with pytest.raises(holdfast.Unreachable, match="refused"):
-        call()
+        call(step_ms=50)
     with pytest.raises(holdfast.OutcomeUnknown):
-        call(Broken("gone"))
+        call(Broken("gone"), step_ms=50)
 
 
 def test_open_circuits_fail_at_once_with_the_reasons():
