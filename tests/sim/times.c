@@ -457,7 +457,8 @@ void times_look(const struct sim_node *n)
 {
     const struct core *core = replica_core(n->replica);
     char name[16];
-    if (t.is_new_at == 0 || core_index(core) <= t.is_new_at) {
+    /* An entry after `applied`, which had no event, may have dropped a row that is not counted yet. */
+    if (t.is_new_at == 0 || core_index(core) <= t.is_new_at || core_index(core) > t.applied) {
         return;
     }
     for (uint32_t i = 0; i < 4; i++) {
