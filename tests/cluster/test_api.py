@@ -121,6 +121,25 @@ def fences(s):
           accepted=True, reason="ok")
 
 
+def fences_of_a_lock(s):
+    """The resource NAME is protected by a lock of another name: only its present holder passes."""
+    resource = f"{s.prefix}/of-lock"
+    for tier in ("CORRECTNESS", "EFFICIENCY"):
+        lock = f"{s.prefix}/{tier}"
+        check = lambda token, **expected: s.request(  # noqa: E731
+            "POST", "/api/v1/fence/check", {"resource": resource, "fencing_token": token, "lock": lock}, **expected)
+        held = s.request("POST", f"/api/v1/locks/NAME/{tier}/acquire", {"client_id": "ann", "tier": tier}, acquired=True)
+        token = held["fencing_token"]
+        other = s.request("POST", f"/api/v1/locks/NAME/x{tier}/acquire", {"client_id": "ann", "tier": tier}, acquired=True)
+        before = check(other["fencing_token"], accepted=False, reason="not_owner", advisory=True)["highest"]
+        assert before < token  # it left no mark
+        check(token, accepted=True, reason="ok", highest=token)
+        s.request("POST", f"/api/v1/locks/NAME/{tier}/release", {"client_id": "ann", "fencing_token": token}, released=True)
+        check(token, accepted=False, reason="not_owner", highest=token)
+        s.request("POST", "/api/v1/fence/check", {"resource": resource, "fencing_token": token}, accepted=True)
+    s.request("POST", "/api/v1/fence/check", {"resource": resource, "fencing_token": 1, "lock": "a\n"}, 400)
+
+
 def fence_resets(s):
     body = {"resource": s.prefix, "actor_id": "op", "reason": "it was wrong"}
     s.request("POST", "/api/v1/fence/reset", {**body, "slot": 1}, 404)
@@ -204,7 +223,7 @@ def credentials(s):
     s.request("DELETE", f"{auth}/tokens/{made['number']}", status=404, code="policy_not_found")
 
 
-CHAPTERS = (locks, exactly_once, semaphores, multilocks, sessions, elections, fences, fence_resets, operators,
+CHAPTERS = (locks, exactly_once, semaphores, multilocks, sessions, elections, fences, fences_of_a_lock, fence_resets, operators,
             alerts, seed, cluster_itself, credentials)
 # Streams are in test_watch.py, history in test_history.py, log levels in test_config.py, the snapshot in test_snapshot_save.py.
 ELSEWHERE = {"lockHistory", "watch", "observe", "showLogLevel", "setLogLevel", "saveSnapshot"}

@@ -150,6 +150,11 @@ def test_locks_of_several_names_fence_checks_and_renewal(node, stubs):
         assert service.CheckFence(stubs.lock.CheckFenceRequest(resource_id="db", fence_token=token)).accepted
         old = service.CheckFence(stubs.lock.CheckFenceRequest(resource_id="db", fence_token=token - 1))
         assert not old.accepted and old.highest == token and old.reason == stubs.lock.STALE_TOKEN
+        of_lock = stubs.lock.CheckFenceRequest(resource_id="db", fence_token=token, lock_id="b")
+        assert service.CheckFence(of_lock).accepted
+        of_lock.lock_id = "nobody-holds-it"
+        foreign = service.CheckFence(of_lock)
+        assert not foreign.accepted and foreign.highest == token and foreign.reason == stubs.lock.NOT_OWNER
         never = service.CheckFence(stubs.lock.CheckFenceRequest(resource_id="db", fence_token=2**53 - 1))
         assert not never.accepted and never.highest == token and never.reason == stubs.lock.NOT_ISSUED
         admin = stubs.admin_grpc.AdminServiceStub(channel)

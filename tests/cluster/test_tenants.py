@@ -122,6 +122,12 @@ def test_errors_about_names_of_others(node):
     assert theirs.status == absent.status
     assert json.dumps(theirs.json).replace(SECRET, nothing) == json.dumps(absent.json)
     assert call(node, "blue/admin", "POST", "/api/v1/fence/check", {"resource": "app/f", "fencing_token": 1024}).status == 200
+    held = acquire(node, "blue/admin", "app/g", "carol")
+    check = {"resource": "app/g", "fencing_token": held["fencing_token"], "lock": "app/g"}
+    assert call(node, "blue/admin", "POST", "/api/v1/fence/check", check).json["accepted"]
+    assert call(node, "red/lock", "POST", "/api/v1/fence/check", check).json["reason"] == "not_owner"
+    denied = call(node, "red/lock", "POST", "/api/v1/fence/check", {**check, "lock": "db/g"})
+    assert denied.status == 403 and "no right read on db/g" in denied.text
     reset = {**OPERATOR, "resource": "app/f"}
     assert call(node, "red/admin", "POST", "/api/v1/fence/reset", reset).code == "fence_not_found"
 

@@ -237,6 +237,7 @@ void rpc_check_fence(struct api_request *x, const void *message)
     struct body b;
     rpc_body_init(&b);
     b.f.resource = slice_of(m->resource_id);
+    b.f.lock = slice_of(m->lock_id);
     b.f.fencing_token = m->fence_token;
     b.f.slot = m->slot;
     fence_check(x, &b, render_check);

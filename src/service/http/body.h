@@ -17,6 +17,7 @@ struct fields {
     struct slice request_id;
     struct slice lease_id;
     struct slice resource;
+    struct slice lock; /* that protects the resource */
     struct slice actor_id;
     struct slice reason;
     struct slice address;
