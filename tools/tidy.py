@@ -114,7 +114,7 @@ PRIVATE = re.compile(r"(?<![A-Za-z])(" + "|".join(f"{word}s?" for word in PRIVAT
 NOT_PRIVATE = re.compile(r"disk_has_room|(?:->|\.|News )news\b|atomic_exchange|RENAME_EXCHANGE|compare_exchange|__NEWS__|__News\b")
 # Where they must not be. Others join as they are rewritten.
 PLAIN_PATHS = ("src", "include", "tests", "bench", "scripts", "tools", "contrib", "sdk", ".ci", "Makefile", "README.md",
-               "CONTRIBUTING.md", "docs/ARCHITECTURE.md", "docs/CLIENTS.md", "docs/CORE.md", "docs/ENGINE.md", "docs/OPERATION.md",
+               "CONTRIBUTING.md", "docs/ARCHITECTURE.md", "docs/CLIENTS.md", "docs/CORE.md", "docs/ENGINE.md", "docs/FENCES.md", "docs/OPERATION.md",
                "docs/REDIS.md", "docs/SEMANTICS.md", "docs/TIERS.md", "docs/openapi.yaml", "docs/decisions",
                "docs/evidence", "docs/man")
 # Files that list the words, quote the output of earlier versions, or are not ours; and binary inputs.

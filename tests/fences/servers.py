@@ -1,0 +1,106 @@
+"""Real servers of others, each in a folder of its own, ended with the tests."""
+
+import glob
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+import harness
+
+
+def program(name, where="/usr/sbin:/usr/bin:/sbin:/bin"):
+    found = shutil.which(name, path=where)
+    if found is None:
+        harness.skip_or_fail(f"{name} is not installed; run: scripts/setup test")
+    return found
+
+
+class Server:
+    """A process in a folder, which `is_ready` when it answers."""
+
+    stop_signal = signal.SIGTERM
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.process = None
+
+    def spawn(self, command, **options):
+        with open(self.folder / "log", "a", encoding="utf-8") as log:
+            self.process = subprocess.Popen(harness.dies_with_us(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            **options)
+        harness.wait_until(self.is_ready_or_ended, lambda: f"{command[0]} answers:\n{self.log()}")
+
+    def is_ready_or_ended(self):
+        assert self.process.poll() is None, self.log()
+        return self.is_ready()
+
+    def log(self):
+        return (self.folder / "log").read_text(encoding="utf-8")[-4000:]
+
+    def __enter__(self):
+        self.folder.mkdir(exist_ok=True)
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(self.stop_signal)
+        self.process.wait(harness.PATIENCE)
+
+
+class Postgres(Server):
+    """Debian's PostgreSQL on a Unix socket in its folder. It refuses to run as root, and runs as `postgres` then."""
+
+    stop_signal = signal.SIGINT  # does not wait for its clients
+
+    def __init__(self):
+        super().__init__(tempfile.mkdtemp(prefix="holdfast-pg-", dir="/tmp"))  # another user must reach it
+
+    def tool(self, name):
+        return program(name, ":".join(sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)))
+
+    def start(self):
+        other = {}
+        if os.geteuid() == 0:
+            user = pwd.getpwnam("postgres")
+            other = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+            os.chown(self.folder, user.pw_uid, user.pw_gid)
+        data = self.folder / "data"
+        subprocess.run([self.tool("initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
+                       cwd=self.folder, check=True, stdout=subprocess.DEVNULL, timeout=harness.PATIENCE, **other)
+        # No test here cuts the power, so nothing waits for the disk.
+        self.spawn([self.tool("postgres"), "-D", data, "-k", self.folder, "-c", "listen_addresses=", "-c", "fsync=off",
+                    "-c", "shared_buffers=16MB"], cwd=self.folder, **other)
+
+    def is_ready(self):
+        return subprocess.run([self.tool("pg_isready"), "-q", "-h", self.folder], check=False).returncode == 0
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        shutil.rmtree(self.folder)
+
+    def dsn(self, user="postgres"):
+        return f"host={self.folder} user={user} dbname=postgres"
+
+    def psql(self, *files):
+        """As the documents say it: psql reads the files."""
+        self.run_tool("psql", "-q", "-X", "-o", "/dev/null", "-v", "ON_ERROR_STOP=1", *[word for file in files for word in ("-f", file)])
+
+    def run_tool(self, name, *arguments):
+        subprocess.run([self.tool(name), "-h", self.folder, "-U", "postgres", *arguments], check=True, timeout=harness.PATIENCE)
+
+
+class Redis(Server):
+    """Debian's Redis on a port of its own."""
+
+    def start(self):
+        self.port = harness.free_ports(1)[0]
+        self.spawn([program("redis-server"), "--port", self.port, "--bind", "127.0.0.1", "--dir", self.folder, "--save", "",
+                    "--daemonize", "no"])
+
+    def is_ready(self):
+        return subprocess.run([program("redis-cli"), "-p", str(self.port), "ping"], capture_output=True, text=True,
+                              check=False).stdout == "PONG\n"
