@@ -46,3 +46,69 @@ class BillingClose(Postgres):
                            "issued_by = EXCLUDED.issued_by", (value,))
             cursor.execute("INSERT INTO tenant_billing_close VALUES ('123', '2026-04', 'CLOSED', %s) ON CONFLICT (tenant_id, period) "
                            "DO UPDATE SET status = 'CLOSED', closed_by = EXCLUDED.closed_by", (value,))
+
+
+class Redis:
+    """contrib/redis/fenced.lua, with the Redis client of others."""
+
+    def __init__(self, config):
+        import redis
+        self.refusals = redis.exceptions.ResponseError
+        self.client = redis.Redis(port=config["port"])
+        self.script = config["script"]
+
+    def write_bare(self, value):
+        self.client.set("bare", value)
+
+    def write(self, name, token, value):
+        mark = f"fence:{name}"
+        self.client.eval(self.script, 3, mark, "value", "log", token, 3, "SET", "value", value, 3, "RPUSH", "log", token)
+
+
+class SQLite:
+    """The helper of the Python package."""
+
+    def __init__(self, path):
+        import sqlite3
+        from holdfast.fence import StaleToken
+        self.refusals = StaleToken
+        self.connection = sqlite3.connect(path, timeout=60)
+
+    def write_bare(self, value):
+        with self.connection:
+            self.connection.execute("UPDATE bare SET value = ?", (value,))
+
+    def write(self, name, token, value):
+        from holdfast.fence import sqlite
+        with sqlite.transaction(self.connection, name, token):
+            self.connection.execute("UPDATE fenced SET value = ?", (value,))
+
+
+class File:
+    def __init__(self, folder):
+        from holdfast.fence import StaleToken
+        self.refusals = StaleToken
+        self.folder = folder
+
+    def write_bare(self, value):
+        with open(f"{self.folder}/bare", "w", encoding="ascii") as file:
+            file.write(value)
+
+    def write(self, name, token, value):
+        from holdfast.fence import files
+        files.write_file(f"{self.folder}/fenced", value.encode(), token, wait=60)
+
+
+class Objects:
+    def __init__(self, url):
+        from holdfast.fence import StaleToken, objects
+        self.refusals = StaleToken
+        self.store = objects.HttpStore(url)
+
+    def write_bare(self, value):
+        found = self.store.read("bare")
+        assert self.store.write("bare", value.encode(), found and found[1])
+
+    def write(self, name, token, value):
+        from holdfast.fence import objects
+        objects.put(self.store, "close/fenced", value.encode(), token)
