@@ -123,13 +123,18 @@ class Watched:
             self.bytes["streamed"] += sum(reader.bytes for reader in streams)
 
 
+def sink_file(folder, ident):
+    """Each node has its own: two nodes must not write one file."""
+    return folder / f"events-{ident}.jsonl"
+
+
 def flags_of(parts, folder, known):
-    """Without what this program cannot do yet, which is said."""
-    off, on = [], []
+    """Of the nodes that are not watched, and of those that are; without what this program cannot do yet, which is said."""
+    off, on = [], lambda ident: []
     if "events" in parts and "--events-max-bytes" in known:
         off += ["--events-max-bytes", "0"]
     if "sink" in parts and "--sink-file" in known:
-        on += ["--sink-file", folder / "events.jsonl"]
+        on = lambda ident: ["--sink-file", sink_file(folder, ident)]
     missing = [name for name, flag in (("events", "--events-max-bytes"), ("sink", "--sink-file")) if name in parts and flag not in known]
     if missing:
         print(f"bench: this program has no {' and no '.join(missing)}: not measured")
@@ -149,6 +154,7 @@ def main():
         parser.error(f"the parts are {', '.join(PARTS)}")
     folder = Path(tempfile.mkdtemp(prefix="holdfast-bench-"))
     off_flags, on_flags, missing = flags_of(options.parts, folder, settings())
+    has_sink = "sink" in options.parts and "sink" not in missing
     off = Nodes(folder / "off", options.nodes, flags=off_flags)
     on = Nodes(folder / "on", options.nodes, flags=on_flags)
     try:
@@ -156,13 +162,13 @@ def main():
         off.wait_ready()
         on.wait_ready()
         rows = [compare("watched", [off, watched], options, api) for api in options.api]
-        delivered = (folder / "events.jsonl").stat().st_size if on_flags else 0
+        delivered = sum(sink_file(folder, i).stat().st_size for i in on.ports) if has_sink else 0
     finally:
         off.stop()
         on.stop()
         shutil.rmtree(folder, ignore_errors=True)
     print(f"read: {watched.bytes['scraped']:,} bytes of metrics, {watched.bytes['streamed']:,} of the event stream; the sink has {delivered:,} bytes")
-    if on_flags and delivered == 0:
+    if has_sink and delivered == 0:
         raise SystemExit("bench: the sink delivered nothing, so this is no measurement of it")
     aims = [check_aim(f"watched, {row['api']}: of not watched", row["ratio"], AIM) for row in rows]
     print(f"results: {save('overhead', {'rows': rows, 'parts': options.parts, 'missing': missing, 'read': watched.bytes, 'sink_bytes': delivered, 'aims': aims})}")

@@ -62,7 +62,7 @@ class Certificates:
 
 
 class Nodes:
-    """`holdfast serve`, several times, on this machine."""
+    """`holdfast serve`, several times, on this machine. `flags`: of each node, or a function of its id."""
 
     def __init__(self, folder, count, certificates=None, flags=()):
         self.folder, self.count, self.certificates = folder, count, certificates
@@ -75,7 +75,8 @@ class Nodes:
         folder.mkdir()
         for i, port in self.ports.items():
             command = [PROGRAM, "serve", "--id", i, "--data", self.data(i), "--client", f"127.0.0.1:{port}", "--cluster", members,
-                       "--resp", f"127.0.0.1:{port + 2}", "--bootstrap", "--log-file", folder / f"{i}.log", "--log-level", "warn", *flags]
+                       "--resp", f"127.0.0.1:{port + 2}", "--bootstrap", "--log-file", folder / f"{i}.log", "--log-level", "warn",
+                       *(flags(i) if callable(flags) else flags)]
             if certificates:
                 command += certificates.flags(i)
             self.processes[i] = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *map(str, command)], env=environment,
