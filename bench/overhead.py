@@ -24,6 +24,7 @@ from tls import Nodes, compare
 
 AIM = 0.97
 SCRAPE_S = 1.0
+MAX_RATE = 200  # events a second, as src/server/dashboard/events.js
 PARTS = ("scrape", "events", "sink", "dashboard")
 
 
@@ -74,12 +75,12 @@ class Poller(Reader):
 
 
 class Stream(Reader):
-    """The event stream of all names."""
+    """The event stream of all names, as the page of events reads it."""
 
     def __init__(self, nodes, ident):
         super().__init__()
         self.socket = nodes.connect(ident)
-        self.socket.sendall(b"GET /api/v1/watch HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n")
+        self.socket.sendall(b"GET /api/v1/watch?max_rate=%d HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n" % MAX_RATE)
         self.socket.settimeout(0.5)
 
     def run(self):

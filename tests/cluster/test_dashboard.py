@@ -493,6 +493,20 @@ def test_events_are_followed_and_paused(make_cluster, page):
     no_errors(page)
 
 
+def test_more_events_than_a_page_reads_are_counted(make_cluster, page):
+    """The node sends the page as many events a second as it requests, and counts the others."""
+    cluster = make_cluster(1)
+    node = cluster.nodes[1]
+    page.open(node, "events")
+    page.wait_text("#event-state", "live")
+    for i in range(10):
+        names = [f"many/{i:03}/{j:02}" for j in range(64)]
+        answer = node.request("POST", "/api/v1/multilock/acquire", {"client_id": "ann", "names": names})
+        assert answer.status == 200 and answer.json["acquired"], answer
+    page.wait_text("#events", "events are not shown: there were more than 200 a second")
+    no_errors(page)
+
+
 def test_holds_past_their_rule_are_listed(make_cluster, page):
     cluster = make_cluster(1)
     node = cluster.nodes[1]

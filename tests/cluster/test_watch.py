@@ -200,6 +200,29 @@ def test_watches_resume_while_nodes_restart_under_load(make_cluster):
     assert got == others[0], "each event once, in order"
 
 
+def test_a_limited_stream_counts_each_event_that_it_did_not_send(make_cluster):
+    """Sent and skipped events together are all events, in order, on a follower too; a resume continues after the skipped ones."""
+    cluster = make_cluster(3)
+    node = cluster.followers()[0]
+    names = [f"limited/{i}" for i in range(60)]
+    with Stream(node, "/api/v1/watch?prefix=limited/") as whole, Stream(node, "/api/v1/watch?prefix=limited/&max_rate=7") as limited:
+        assert limited.next()[1] == "ready"
+        for name in names:
+            cluster.leader().acquire(name)
+        everything = whole.until(granted(names[-1]))[1:]
+        got = []
+        while len(got) + sum(event[2]["events"] for event in got if event[1] == "skipped") - sum(event[1] == "skipped" for event in got) < len(names):
+            got.append(limited.next())
+        sent = [event for event in got if event[1] == "granted"]
+        assert sent == [event for event in everything if event in sent], "the same events, in order"
+        assert 7 <= len(sent) < len(names) and sent[:7] == everything[:7]
+        assert got[-1][1] == "skipped" and got[-1][0] == everything[-1][0], "with the id of the last event that it skipped"
+    cluster.leader().acquire("limited/after")
+    with Stream(node, "/api/v1/watch?prefix=limited/&max_rate=7", last=got[-1][0]) as again:
+        assert again.next()[1] == "ready"
+        assert granted("limited/after")(again.next())
+
+
 def dropped_streams(node):
     lines = node.request("GET", "/metrics").text.splitlines()
     return next(float(line.split()[-1]) for line in lines if re.match(r"holdfast\w*dropped\w* ", line))

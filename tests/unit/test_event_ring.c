@@ -25,27 +25,28 @@ static void the_ring_keeps_the_newest_and_knows_what_it_lost(void **state)
             continue;
         }
         uint64_t position = ring.head;
-        struct event got;
+        const struct event *got;
         uint64_t expected = 0;
         bool is_first = true;
-        while (event_ring_next(&ring, &position, &got)) {
+        while ((got = event_ring_next(&ring, &position)) != NULL) {
             if (is_first && (ring.floor.index > 5)) {
-                struct event_id before = {6 + (got.token - 1) / 3, (uint32_t)((got.token - 1) % 3)};
+                struct event_id before = {6 + (got->token - 1) / 3,
+                                          (uint32_t)((got->token - 1) % 3)};
                 assert_int_equal(ring.floor.index, before.index);
                 assert_int_equal(ring.floor.ordinal, before.ordinal);
             }
-            assert_true(is_first || got.token == expected);
-            expected = got.token + 1;
+            assert_true(is_first || got->token == expected);
+            expected = got->token + 1;
             is_first = false;
-            assert_true(got.name.len > 0 && got.name.data[0] == 'x');
+            assert_true(got->name.len > 0 && got->name.data[0] == 'x');
         }
         assert_int_equal(expected, i + 1);
         struct event_id back = {6 + (i - i / 2) / 3, 1};
         bool is_kept = event_ring_find(&ring, back, &position);
         assert_int_equal(is_kept, !event_id_after(ring.floor, back));
-        if (is_kept && event_ring_next(&ring, &position, &got)) {
-            assert_true(event_id_after((struct event_id){got.index, got.ordinal}, back));
-            assert_int_equal(got.token, (back.index - 6) * 3 + 2);
+        if (is_kept && (got = event_ring_next(&ring, &position)) != NULL) {
+            assert_true(event_id_after((struct event_id){got->index, got->ordinal}, back));
+            assert_int_equal(got->token, (back.index - 6) * 3 + 2);
         }
     }
     uint64_t end = ring.tail;

@@ -516,6 +516,29 @@ static void a_watch_shows_its_names_and_can_be_resumed(void **state)
     h2_expect(watch("w/", "x"), GRPC_INVALID_ARGUMENT, "field_type");
 }
 
+static void a_limited_watch_reports_what_it_skipped(void **state)
+{
+    char session[33];
+    Holdfast__V1__WatchRequest m = HOLDFAST__V1__WATCH_REQUEST__INIT;
+    m.max_rate = 1;
+    hear_opened(open_session(60000, 0), session);
+    struct h2_call *call = h2_unary(&h, LOCK "Watch", &m.base);
+    hear_event(call, "ready", "", NULL);
+    lock_in(session, "w/a");
+    lock_in(session, "w/b");
+    lock_in(session, "w/c");
+    hear_event(call, "granted", "w/a", NULL);
+    assert_null(h2_message(call, &holdfast__v1__event__descriptor));
+    h2_pass(&h, 1000);
+    Holdfast__V1__Event *e = h2_message(call, &holdfast__v1__event__descriptor);
+    assert_non_null(e);
+    assert_string_equal(e->type, "skipped");
+    assert_true(e->skipped == 2 && e->id[0] != '\0');
+    holdfast__v1__event__free_unpacked(e, NULL);
+    m.max_rate = 100001;
+    h2_expect(h2_unary(&h, LOCK "Watch", &m.base), GRPC_INVALID_ARGUMENT, "field_range");
+}
+
 static void a_deadline_ends_a_watch(void **state)
 {
     Holdfast__V1__WatchRequest m = HOLDFAST__V1__WATCH_REQUEST__INIT;
@@ -634,6 +657,7 @@ int main(void)
         TEST(events_that_were_skipped_end_the_stream),
         TEST(a_session_of_one_who_does_not_read_is_dropped),
         TEST(a_watch_shows_its_names_and_can_be_resumed),
+        TEST(a_limited_watch_reports_what_it_skipped),
         TEST(a_deadline_ends_a_watch),
         TEST(a_watch_with_a_shut_window_is_dropped_with_a_word),
         TEST(a_connection_with_a_stream_is_not_idle_and_one_without_is_closed),

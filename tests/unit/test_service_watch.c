@@ -119,6 +119,97 @@ static void an_old_client_gets_its_stream_without_chunks(void **state)
     assert_non_null(head->conn);
 }
 
+/* ---- limited ---- */
+
+static void grant_some(struct http_client *c, const char *prefix, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char name[20];
+        (void)snprintf(name, sizeof(name), "%s%d", prefix, i);
+        act(c, "acquire", name, 0);
+    }
+}
+
+static unsigned count_of(const char *text, const char *part)
+{
+    unsigned count = 0;
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at++) {
+        count++;
+    }
+    return count;
+}
+
+static void expect_granted(struct http_client *c, const char *first, unsigned count)
+{
+    char *text = client_stream(c);
+    assert_int_equal(count_of(text, "event: "), count);
+    assert_int_equal(count_of(text, "event: granted\n"), count);
+    assert_non_null(strstr(text, first));
+    free(text);
+}
+
+static void a_limited_stream_reports_how_many_events_it_skipped(void **state)
+{
+    char id[64] = "";
+    char expected[200];
+    struct http_client *c = world_client(&world, false);
+    struct http_client *whole = watch("/api/v1/watch?prefix=n", NULL);
+    struct http_client *limited = watch("/api/v1/watch?prefix=n&max_rate=2", NULL);
+    free(client_stream(whole));
+    free(client_stream(limited));
+    world_pass(&world, 5000); /* unused seconds are not saved */
+    grant_some(c, "n/a", 5);
+    char *text = client_stream(whole);
+    last_id(text, id);
+    assert_int_equal(count_of(text, "event: granted\n"), 5);
+    free(text);
+    grant_some(c, "other/", 3); /* not for this stream: neither sent nor counted */
+    expect_granted(limited, "\"name\":\"n/a0\"", 2);
+    world_pass(&world, 999);
+    grant_some(c, "n/b", 1);
+    expect_text(limited, "");
+    text = client_stream(whole);
+    last_id(text, id);
+    free(text);
+    world_pass(&world, 1);
+    (void)snprintf(expected, sizeof(expected), "id: %s\nevent: skipped\ndata: {\"events\":4}\n\n",
+                   id);
+    expect_text(limited, expected);
+    world_pass(&world, 500);
+    expect_text(limited, ""); /* reported once */
+    grant_some(c, "n/c", 3);
+    expect_granted(limited, "\"name\":\"n/c0\"", 2);
+    /* The report comes before the next event, and a resume from it has what followed. */
+    world_pass(&world, 500);
+    grant_some(c, "n/d", 1);
+    text = client_stream(limited);
+    assert_int_equal(count_of(text, "event: "), 2);
+    const char *skipped = strstr(text, "event: skipped\ndata: {\"events\":1}\n");
+    const char *granted = strstr(text, "\"name\":\"n/d0\"");
+    assert_true(skipped != NULL && granted != NULL && skipped < granted);
+    *strstr(text, "event: skipped") = '\0';
+    last_id(text, id);
+    free(text);
+    struct http_client *resumed = watch("/api/v1/watch?prefix=n", id);
+    text = client_stream(resumed);
+    assert_int_equal(count_of(text, "event: "), 2); /* ready and n/d0 */
+    assert_non_null(strstr(text, "\"name\":\"n/d0\""));
+    free(text);
+}
+
+static void a_limit_must_be_a_number_and_is_not_for_sessions(void **state)
+{
+    struct http_client *c = world_client(&world, false);
+    char target[100];
+    char *id = open_session(c, "{\"client_id\":\"s\",\"ttl_ms\":60000}");
+    expect(c, "GET", "/api/v1/watch?max_rate=0", NULL, 400, "error.code=\"field_range\"");
+    expect(c, "GET", "/api/v1/watch?max_rate=100001", NULL, 400, "error.code=\"field_range\"");
+    expect(c, "GET", "/api/v1/watch?max_rate=many", NULL, 400, "error.code=\"field_type\"");
+    (void)snprintf(target, sizeof(target), "/api/v1/watch?session_id=%s&max_rate=5", id);
+    expect(c, "GET", target, NULL, 400, "error.code=\"field_range\"");
+    free(id);
+}
+
 /* ---- resuming ---- */
 
 static void a_stream_is_resumed_without_a_gap_or_a_double(void **state)
@@ -564,6 +655,8 @@ int main(void)
         T(events_come_as_they_happen),
         T(a_stream_shows_that_it_is_alive),
         T(an_old_client_gets_its_stream_without_chunks),
+        T(a_limited_stream_reports_how_many_events_it_skipped),
+        T(a_limit_must_be_a_number_and_is_not_for_sessions),
         T(a_stream_is_resumed_without_a_gap_or_a_double),
         T(who_comes_too_late_starts_over),
         T(a_listing_that_the_leader_cannot_finish_ends_without_an_id),

@@ -163,9 +163,10 @@ async function readEvents(body, onEvent, onBytes) {
   }
 }
 
-// Follows the events of names with a prefix, at any node, until it is closed. `on.event(type, data)`;
-// `on.gap()`: events may be missing, read the state again; `on.state(text, error)`: "live", "waiting", "denied".
-export function watch(prefix, on) {
+// Follows the events of names with a prefix, at any node, until it is closed: at most `maxRate` of them a second.
+// `on.event(type, data)`; `on.skipped(count)`: more happened; `on.gap(text)`: events may be missing. After both, the
+// state has to be read again. `on.state(text, error)`: "live", "waiting", "denied".
+export function watch(prefix, maxRate, on) {
   const closing = new AbortController();
   const { signal } = closing;
   let lastId = "";
@@ -175,7 +176,7 @@ export function watch(prefix, on) {
     let timer = setTimeout(() => silence.abort(), SILENCE_MS);
     const awake = () => { clearTimeout(timer); timer = setTimeout(() => silence.abort(), SILENCE_MS); };
     try {
-      const response = await fetch(node + "/api/v1/watch" + queryOf({ prefix, reset: "false" }), {
+      const response = await fetch(node + "/api/v1/watch" + queryOf({ prefix, reset: "false", max_rate: maxRate }), {
         headers: headers(lastId ? { "Last-Event-ID": lastId } : {}),
         signal: AbortSignal.any([signal, silence.signal]),
         cache: "no-store", credentials: "omit", mode: "cors", redirect: "error", referrerPolicy: "no-referrer",
@@ -185,6 +186,7 @@ export function watch(prefix, on) {
         if (event.id) lastId = event.id;
         if (event.type === "ready") on.state("live");
         else if (event.type === "dropped") on.gap("This page read too slowly.");
+        else if (event.type === "skipped") on.skipped(JSON.parse(event.data).events);
         else on.event(event.type, JSON.parse(event.data), event.id);
       }, awake);
     } finally {

@@ -4,7 +4,7 @@ import { h, clockTime, count, plural, setText, state } from "./dom.js";
 import { nameIn, watch } from "./api.js";
 
 const KEPT = 500; // lines in the document
-const FLOOD = 200; // events a second above which only some are shown
+const MAX_RATE = 200; // events a second
 const FRAME_MS = 200;
 
 const WORDS = {
@@ -34,7 +34,6 @@ export function show(main, { query }) {
   let isPaused = false;
   let waiting = [];
   let skipped = 0;
-  let inSecond = 0;
   let stream = null;
   const prefix = h("input", { type: "search", id: "event-prefix", placeholder: "prefix", value: query.get("prefix") || "" });
   const pause = h("button", { type: "button", id: "pause", "aria-pressed": "false" }, "Pause");
@@ -53,10 +52,10 @@ export function show(main, { query }) {
       setText(summary, `paused, ${plural(waiting.length + skipped, "event")} since`);
       return;
     }
-    if (waiting.length === 0) return;
+    if (waiting.length + skipped === 0) return;
     empty.hidden = true;
     list.prepend(...waiting.slice(-KEPT).reverse().map(line));
-    if (skipped > 0) note(`${count(skipped)} events are not shown: there were more than ${FLOOD} a second. A prefix narrows them.`);
+    if (skipped > 0) note(`${count(skipped)} events are not shown: there were more than ${MAX_RATE} a second. A prefix narrows them.`);
     waiting = [];
     skipped = 0;
     while (list.childElementCount > KEPT) list.lastElementChild.remove();
@@ -64,11 +63,12 @@ export function show(main, { query }) {
 
   function follow() {
     if (stream) stream.close();
-    stream = watch(prefix.value, {
+    stream = watch(prefix.value, MAX_RATE, {
       event: (type, event) => {
-        if (++inSecond > FLOOD || waiting.length >= KEPT) skipped++;
+        if (waiting.length >= KEPT) skipped++;
         else waiting.push(event);
       },
+      skipped: (events) => { skipped += events; },
       gap: (text) => note(`Some events are missing. ${text}`),
       state: (text, error) => {
         if (text === "denied") {
@@ -98,11 +98,9 @@ export function show(main, { query }) {
     }, 200);
   });
   const flushing = setInterval(flush, FRAME_MS);
-  const counting = setInterval(() => { inSecond = 0; }, 1000);
   follow();
   return () => {
     clearInterval(flushing);
-    clearInterval(counting);
     clearTimeout(timer);
     stream.close();
   };

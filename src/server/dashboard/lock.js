@@ -11,6 +11,7 @@ const QUEUE = 200; // waiters that are shown
 const HISTORY = 50;
 const REREAD_MS = 5000;
 const GATHER_MS = 150; // events that come together are one reading
+const MAX_RATE = 20; // events a second
 
 const ENDS = {
   released: "released", session_closed: "session closed", expired: "expired", session_expired: "session expired",
@@ -152,13 +153,14 @@ export function show(main, { rest: name }) {
     isAgain = false;
   }
 
-  const stream = watch(name, {
-    event: (type, event) => {
-      if (event.name !== name || type === "fence_rejected") return;
-      clearTimeout(timer);
-      if (isReading) isAgain = true;
-      else timer = setTimeout(read, GATHER_MS);
-    },
+  const readSoon = () => {
+    clearTimeout(timer);
+    if (isReading) isAgain = true;
+    else timer = setTimeout(read, GATHER_MS);
+  };
+  const stream = watch(name, MAX_RATE, {
+    event: (type, event) => { if (event.name === name && type !== "fence_rejected") readSoon(); },
+    skipped: readSoon,
     gap: read,
     state: (text) => { if (text === "live" && !isReading) read(); },
   });

@@ -9,7 +9,7 @@ const PAGE = 1000;
 const MOST = 50000; // names that this page keeps
 const EXACT = 20; // changed names that are read one by one; with more, the list is read again
 const RELOAD_MS = 10000; // at most this often
-const FLOOD = 1000; // events a second at which the stream is closed
+const MAX_RATE = 1000; // events a second; above it, the list is read again instead
 
 const SORTS = {
   name: { title: "name", isDown: false, key: (row) => row.name },
@@ -82,7 +82,7 @@ class LockList {
     this.isPartial = false;
     this.stream = null;
     this.loadedAt = 0;
-    this.events = 0;
+    this.isFlood = false; // events were skipped since the list was read
     this.timer = setInterval(() => this.settle(), 1000);
   }
 
@@ -119,15 +119,16 @@ class LockList {
   follow(prefix) {
     if (this.stream) this.stream.close();
     this.on.stream("connecting");
-    this.stream = watch(prefix, {
+    this.isFlood = false;
+    this.stream = watch(prefix, MAX_RATE, {
       event: (type, event) => this.take(event),
+      skipped: () => { this.isFlood = true; this.on.stream("flood"); },
       gap: () => this.load(this.prefix, true),
       state: (text) => { if (text === "live") this.on.stream("live"); else if (text === "waiting") this.on.stream("waiting"); },
     });
   }
 
   take(event) {
-    this.events++;
     if (!event.name || event.type === "fence_rejected" || event.type === "renewal_failed" || event.type === "proclaimed") return;
     const row = patched(this.rows.get(event.name), event);
     if (!row.held && row.queue_length === 0 && !row.delayed_until) this.rows.delete(event.name);
@@ -137,16 +138,14 @@ class LockList {
 
   // Once a second: shows what events changed, then reads it, since an event does not say all.
   async settle() {
-    const isFlood = this.events > FLOOD;
-    this.events = 0;
-    if (isFlood && this.stream) {
-      this.stream.close();
-      this.stream = null;
-      this.on.stream("flood");
-    }
-    if (!this.stream && performance.now() - this.loadedAt > RELOAD_MS && this.loadedAt > 0) {
-      this.loadedAt = performance.now();
-      await this.load(this.prefix, true);
+    if (this.isFlood) {
+      if (this.loadedAt > 0 && performance.now() - this.loadedAt > RELOAD_MS) {
+        this.isFlood = false;
+        this.dirty.clear();
+        this.loadedAt = performance.now();
+        await this.load(this.prefix, true);
+        if (!this.isFlood) this.on.stream("live");
+      }
       return;
     }
     if (this.dirty.size === 0) return;

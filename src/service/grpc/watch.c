@@ -50,6 +50,17 @@ static void write_reset(struct api_request *x)
     put_word(x, "reset", false, missing);
 }
 
+static void write_skipped(struct api_request *x, uint64_t events)
+{
+    char id[EVENT_ID_TEXT];
+    Holdfast__V1__Event out = HOLDFAST__V1__EVENT__INIT;
+    format_event_id(x->watcher.seen, id);
+    out.id = id;
+    out.type = (char *)(uintptr_t) "skipped";
+    out.skipped = events;
+    rpc_put(x, &out.base);
+}
+
 static void write_dropped(struct api_request *x, const char *why)
 {
     put_word(x, "dropped", true, why);
@@ -120,6 +131,7 @@ static const struct watch_format events = {
     .event = write_event,
     .position = write_position,
     .reset = write_reset,
+    .skipped = write_skipped,
     .dropped = write_dropped,
     .lock = write_lock,
     .leader = NULL,
@@ -143,7 +155,8 @@ void rpc_watch(struct api_request *x, const void *message)
     const Holdfast__V1__WatchRequest *m = message;
     x->watcher.kind = WATCH_PREFIX;
     x->watcher.format = &events;
-    if ((m->prefix[0] == '\0' || rpc_name(x, m->prefix)) && read_after(x, m->after_id)) {
+    if ((m->prefix[0] == '\0' || rpc_name(x, m->prefix)) && read_after(x, m->after_id) &&
+        watch_set_rate(x, m->max_rate)) {
         watch_begin(x);
     }
 }
@@ -191,6 +204,7 @@ static const struct watch_format leaders = {
     .event = observe_event,
     .position = observe_nothing,
     .reset = NULL,
+    .skipped = NULL,
     .dropped = observe_nothing,
     .lock = NULL,
     .leader = observe_leader,

@@ -15,8 +15,8 @@ static const char *const alert_parameters[] = {"limit", "cursor", "stale", NULL}
 static const char *const audit_parameters[] = {"name",   "prefix", "actor", "action",
                                                "since",  "until",  "order", "limit",
                                                "cursor", "stale",  NULL};
-static const char *const watch_parameters[] = {"prefix", "session_id", "last_event_id",
-                                               "list",   "reset",      NULL};
+static const char *const watch_parameters[] = {
+    "prefix", "session_id", "last_event_id", "list", "reset", "max_rate", NULL};
 static const char *const observe_parameters[] = {"last_event_id", NULL};
 static const char *const policy_parameters[] = {"dry_run", "end_sessions", NULL};
 static const char *const explain_parameters[] = {"principal", "right", "name", "tenant", NULL};

@@ -102,19 +102,18 @@ void event_ring_add(struct event_ring *ring, const struct event *event)
     ring->newest = (struct event_id){event->index, event->ordinal};
 }
 
-bool event_ring_next(const struct event_ring *ring, uint64_t *position, struct event *out)
+const struct event *event_ring_next(const struct event_ring *ring, uint64_t *position)
 {
     hf_assert(*position >= ring->head && *position <= ring->tail);
     if (*position < ring->tail && record_at(ring, *position)->skips) {
         *position += record_at(ring, *position)->size;
     }
     if (*position == ring->tail) {
-        return false;
+        return NULL;
     }
     const struct ring_record *r = record_at(ring, *position);
-    *out = r->event;
     *position += r->size;
-    return true;
+    return &r->event;
 }
 
 bool event_ring_find(const struct event_ring *ring, struct event_id id, uint64_t *position)
@@ -124,9 +123,9 @@ bool event_ring_find(const struct event_ring *ring, struct event_id id, uint64_t
     }
     uint64_t at = ring->head;
     uint64_t before = at;
-    struct event e;
-    while (event_ring_next(ring, &at, &e)) {
-        if (event_id_after((struct event_id){e.index, e.ordinal}, id)) {
+    const struct event *e;
+    while ((e = event_ring_next(ring, &at)) != NULL) {
+        if (event_id_after((struct event_id){e->index, e->ordinal}, id)) {
             break;
         }
         before = at;

@@ -27,9 +27,9 @@ void event_ring_reset(struct event_ring *ring, struct event_id floor);
 
 void event_ring_add(struct event_ring *ring, const struct event *event);
 
-/* Reads the event at `*position`, which must not be before the head, and advances it; false at the
- * end. Slices point into the ring, valid until the next event is added. */
-bool event_ring_next(const struct event_ring *ring, uint64_t *position, struct event *out);
+/* The event at `*position`, which must not be before the head, and advances the position; NULL at the
+ * end. The event is in the ring, valid until the next event is added. */
+const struct event *event_ring_next(const struct event_ring *ring, uint64_t *position);
 
 /* The first position after `id`; false: events after `id` were overwritten. */
 bool event_ring_find(const struct event_ring *ring, struct event_id id, uint64_t *position);

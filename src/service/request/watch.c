@@ -64,6 +64,10 @@ void watch_drop(struct api_request *x, enum hf_error error, const char *why)
 {
     struct service *s = x->service;
     buffer_truncate(&s->scratch, 0);
+    if (x->watcher.limit.skipped > 0) { /* the client resumes after them */
+        x->watcher.format->skipped(x, x->watcher.limit.skipped);
+        x->watcher.limit.skipped = 0;
+    }
     x->watcher.format->dropped(x, why);
     watch_send_scratch(x);
     leave_streams(x);
@@ -180,6 +184,7 @@ static void write_leader(struct api_request *x)
 void watch_start_over(struct api_request *x)
 {
     begin_listing(x);
+    x->watcher.limit.skipped = 0; /* `reset` covers them */
     if (x->watcher.kind == WATCH_ELECTION) {
         write_leader(x);
     } else if (x->watcher.kind == WATCH_SESSION) {
@@ -202,11 +207,71 @@ static bool is_too_slow(struct api_request *x)
     return behind > ring->size / 2 && behind > slack;
 }
 
+/* ---- limited streams ---- */
+
+bool watch_set_rate(struct api_request *x, uint64_t max_rate)
+{
+    if (max_rate != 0 && x->watcher.kind == WATCH_SESSION) {
+        api_request_fail(x, HF_FIELD_RANGE,
+                         "max_rate: not with session_id: no event of a session is skipped");
+        return false;
+    }
+    if (max_rate > WATCH_RATE_MAX) {
+        api_request_fail(x, HF_FIELD_RANGE, "max_rate: must be at most 100000 events a second");
+        return false;
+    }
+    x->watcher.limit = (struct watch_limit){.max_rate = (uint32_t)max_rate};
+    return true;
+}
+
+/* If the second is over, reports what was skipped in it and begins the next one. Events that were read
+ * before have ids up to watcher.seen. */
+void watch_limit_step(struct api_request *x)
+{
+    struct watch_limit *limit = &x->watcher.limit;
+    if (limit->max_rate == 0) {
+        return;
+    }
+    uint64_t now_ms = service_boot_ms(x->service);
+    if (now_ms < limit->second_ms + WATCH_SECOND_MS) {
+        return;
+    }
+    if (limit->skipped > 0) {
+        x->watcher.format->skipped(x, limit->skipped);
+    }
+    limit->skipped = 0;
+    limit->report_ms = 0;
+    limit->sent = 0;
+    limit->second_ms = now_ms;
+}
+
+/* Whether the event is sent. Encoding is most of its cost. */
+static bool limit_take(struct watch_limit *limit)
+{
+    if (limit->max_rate == 0 || limit->sent < limit->max_rate) {
+        limit->sent++;
+        return true;
+    }
+    limit->skipped++;
+    limit->report_ms = limit->second_ms + WATCH_SECOND_MS;
+    return false;
+}
+
+/* True once. If the client does not read now, the report follows when it does. */
+static bool limit_is_due(struct watch_limit *limit, uint64_t now_ms)
+{
+    if (limit->report_ms == 0 || limit->report_ms > now_ms) {
+        return false;
+    }
+    limit->report_ms = 0;
+    return true;
+}
+
 void watch_add_event(struct api_request *x, const struct event *e)
 {
     struct watcher *watcher = &x->watcher;
     watcher->seen = (struct event_id){e->index, e->ordinal};
-    if (watch_is_for(x, e)) {
+    if (watch_is_for(x, e) && limit_take(&watcher->limit)) {
         watcher->format->event(x, e);
     }
 }
@@ -226,7 +291,7 @@ static bool fill_piece(struct api_request *x)
 {
     struct service *s = x->service;
     struct watcher *watcher = &x->watcher;
-    struct event e;
+    const struct event *e;
     buffer_truncate(&s->scratch, 0);
     if (x->pending != NULL) {
         return false; /* a query to the leader is in flight */
@@ -234,6 +299,7 @@ static bool fill_piece(struct api_request *x)
     if (!watcher->is_replaying && watcher->position < s->events.head) {
         replay_or_start_over(x);
     }
+    watch_limit_step(x);
     if (watcher->is_replaying && !replay_step(x)) {
         return false;
     }
@@ -242,10 +308,11 @@ static bool fill_piece(struct api_request *x)
         return false;
     }
     while (buffer_len(&s->scratch) < PIECE_SOFT) {
-        if (!event_ring_next(&s->events, &watcher->position, &e)) {
+        e = event_ring_next(&s->events, &watcher->position);
+        if (e == NULL) {
             return false;
         }
-        watch_add_event(x, &e);
+        watch_add_event(x, e);
     }
     return true;
 }
@@ -286,7 +353,8 @@ void watch_run(struct service *s)
     for (struct list *link = s->streams.next; link != &s->streams; link = next) {
         struct api_request *x = api_request_of(link);
         next = link->next;
-        if (replay_is_due(x, now_ms) || is_due) {
+        bool is_report_due = limit_is_due(&x->watcher.limit, now_ms);
+        if (replay_is_due(x, now_ms) || is_report_due || is_due) {
             pump(x);
         }
         if (!list_is_empty(link)) {
@@ -306,6 +374,9 @@ uint64_t watch_next_ms(const struct service *s)
         uint64_t replay_ms = replay_next_ms(x);
         next_ms = x->watcher.beat_ms < next_ms ? x->watcher.beat_ms : next_ms;
         next_ms = replay_ms < next_ms ? replay_ms : next_ms;
+        if (x->watcher.limit.report_ms != 0 && x->watcher.limit.report_ms < next_ms) {
+            next_ms = x->watcher.limit.report_ms;
+        }
     }
     return next_ms;
 }
@@ -454,6 +525,18 @@ static bool read_flag(struct api_request *x, const char *key, bool otherwise, bo
     return false;
 }
 
+static bool read_rate(struct api_request *x)
+{
+    struct fault fault;
+    uint64_t max_rate = 0;
+    if (uri_query_number(x->parameters, "max_rate", 1, WATCH_RATE_MAX, &max_rate, &fault) !=
+        HF_OK) {
+        api_request_fault(x, &fault);
+        return false;
+    }
+    return watch_set_rate(x, max_rate);
+}
+
 void api_watch(struct api_request *x)
 {
     struct fault fault;
@@ -474,6 +557,9 @@ void api_watch(struct api_request *x)
             return;
         }
         x->watcher.kind = WATCH_SESSION;
+    }
+    if (!read_rate(x)) {
+        return;
     }
     watch_begin(x);
 }

@@ -21,6 +21,7 @@ struct watch_format {
     void (*event)(struct api_request *x, const struct event *event);
     void (*position)(struct api_request *x, const char *type); /* the id of the last event sent */
     void (*reset)(struct api_request *x);                      /* names missing_from, missing_to */
+    void (*skipped)(struct api_request *x, uint64_t events);   /* with the id of the last one */
     void (*dropped)(struct api_request *x, const char *why);
     void (*lock)(struct api_request *x, const struct lock_view *lock); /* of a listing */
     void (*leader)(struct api_request *x,
@@ -29,6 +30,18 @@ struct watch_format {
 };
 
 struct service;
+
+enum { WATCH_SECOND_MS = 1000, WATCH_RATE_MAX = 100000 };
+
+/* `max_rate` of a stream (S9.4). After `sent` events of a second the rest of that second is skipped and
+ * counted. The count is sent at the end of the second, before the next event. */
+struct watch_limit {
+    uint32_t max_rate;  /* events a second; 0: no limit */
+    uint32_t sent;      /* since second_ms */
+    uint64_t second_ms; /* boot time */
+    uint64_t skipped;   /* not reported yet */
+    uint64_t report_ms; /* boot time of the report; 0: none is due */
+};
 
 struct watcher {
     struct list link; /* in service.streams while it runs */
@@ -45,6 +58,7 @@ struct watcher {
     uint64_t beat_ms;  /* boot time of the next heartbeat */
     struct id session; /* WATCH_SESSION */
     struct event_id seen;
+    struct watch_limit limit;
     /* watch_replay.h */
     bool is_replaying;               /* `position` is not valid */
     bool is_reading;                 /* a page is in flight */
@@ -58,6 +72,9 @@ struct watcher {
 /* Handlers, see router.c. */
 void api_watch(struct api_request *x);
 void api_election_observe(struct api_request *x);
+
+/* Sets the limit of a stream. False: not valid, answered. */
+bool watch_set_rate(struct api_request *x, uint64_t max_rate);
 
 /* Needs a complete x->watcher. Submits a barrier or a stream_up if needed, then begins the
  * stream. */

@@ -125,6 +125,18 @@ static void write_leader(struct api_request *x, const struct lock_view *lock)
     buffer_append_text(out, "\n\n");
 }
 
+static void write_skipped(struct api_request *x, uint64_t events)
+{
+    struct buffer *out = &x->service->scratch;
+    struct json_writer w;
+    write_head(out, "skipped", x->watcher.seen);
+    json_writer_init(&w, out);
+    json_write_open(&w, '{');
+    json_put_u64(&w, "events", events);
+    json_write_close(&w);
+    buffer_append_text(out, "\n\n");
+}
+
 static void write_dropped(struct api_request *x, const char *why)
 {
     struct buffer *out = &x->service->scratch;
@@ -248,6 +260,7 @@ const struct watch_format watch_sse = {
     .event = write_event,
     .position = write_position,
     .reset = write_reset,
+    .skipped = write_skipped,
     .dropped = write_dropped,
     .lock = write_lock,
     .leader = write_leader,

@@ -34,6 +34,7 @@ enum { REPLAY_TEXT = 160 };
 void replay_missing_text(const struct watcher *watcher, char out[REPLAY_TEXT]);
 
 /* watch.c */
+void watch_limit_step(struct api_request *x);
 void watch_add_event(struct api_request *x, const struct event *e);
 void watch_send_scratch(struct api_request *x);
 void watch_start_over(struct api_request *x);
