@@ -1,0 +1,248 @@
+// The session of a client: opened with the first lock, kept alive, lost by the clock (C2, C3).
+
+import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
+
+import { RETRY_MAX_MS, RETRY_MS } from "./caller.js";
+import { sleep } from "./clock.js";
+import { Life } from "./deadline.js";
+import { HoldfastError } from "./errors.js";
+import { Broken, NotSent } from "./http.js";
+import { EFFICIENCY } from "./request.js";
+import { Stream } from "./stream.js";
+
+const GONE = ["session_expired", "session_not_found"];
+const EARLY = 64; // losses that are remembered for grants whose answer was not read yet
+
+/** One session; after its loss it is not opened again. */
+export class Session {
+  id = "";
+  life = new Life(0, 0);
+  isOpen = false;
+  why = ""; // it ended
+  epoch = 0;
+  held = new Map(); // by token
+  waiting = new Map(); // AbortController of an acquire: the TTL that it may get at any moment
+  #caller;
+  #clock;
+  #giveUp;
+  #early = new Map(); // token: why it was lost
+  #every = 0;
+  #sent = 0; // of the last keep-alive
+  #ending = new AbortController();
+  #hurry = new AbortController(); // ends the pause before the next keep-alive
+  #cancelTimer = () => {};
+
+  /** @param giveUp is called for a lock that is lost by the clock while the session lives: the service may still have it */
+  constructor(caller, number, giveUp) {
+    this.#caller = caller;
+    this.#clock = caller.clock;
+    this.#giveUp = giveUp;
+    this.number = number;
+    setMaxListeners(0, this.signal); // each background release has one
+  }
+
+  /** Aborted when the session has ended. */
+  get signal() {
+    return this.#ending.signal;
+  }
+
+  async open(clientId, ttl, timeout) {
+    const body = { client_id: clientId, ttl_ms: ttl, request_id: randomUUID() };
+    const answer = await this.#caller.call("POST", "/api/v1/sessions", body, { timeout: Math.min(timeout, ttl / 2) });
+    this.id = answer.body.session_id;
+    this.life = new Life(answer.sent, answer.body.ttl_ms ?? ttl);
+    this.epoch = answer.body.leader_epoch;
+    this.#every = answer.body.keepalive_ms ?? Math.floor(ttl / 3);
+    this.#sent = answer.sent;
+    this.isOpen = true;
+    this.tick();
+    this.#keepAlive();
+    this.#listen();
+  }
+
+  async close(timeout) {
+    this.lose("closed");
+    await this.#caller.call("DELETE", `/api/v1/sessions/${this.id}`, null, { timeout, failsFast: false });
+  }
+
+  // --- what it holds ---
+
+  add(held) {
+    this.held.set(held.token, held);
+    if (this.#early.has(held.token)) {
+      this.loseLock(held, this.#early.get(held.token));
+    }
+    this.hurry();
+  }
+
+  remove(held) {
+    this.held.delete(held.token);
+  }
+
+  /** A deadline or the shortest TTL may have changed. */
+  hurry() {
+    this.tick();
+    this.#hurry.abort();
+  }
+
+  lose(why) {
+    if (!this.isOpen) {
+      return;
+    }
+    this.isOpen = false;
+    this.why = why;
+    this.#cancelTimer();
+    for (const held of this.held.values()) {
+      held.lose(why);
+    }
+    this.held.clear();
+    for (const call of this.waiting.keys()) {
+      call.abort();
+    }
+    this.#ending.abort();
+    this.#hurry.abort();
+  }
+
+  loseLock(held, why) {
+    this.remove(held);
+    held.lose(why);
+  }
+
+  /** Declares lost what is overdue (C2.3), and notes jeopardy. Sets the timer for the next deadline. */
+  tick() {
+    if (!this.isOpen) {
+      return;
+    }
+    const now = this.#clock.now();
+    if (now >= this.life.safeUntil) {
+      this.lose("unconfirmed");
+      return;
+    }
+    let next = this.life.safeUntil;
+    for (const held of [...this.held.values()]) {
+      const ends = held.life.safeUntil(this.life);
+      const jeopardy = held.life.jeopardyAt(this.life);
+      if (now >= ends) {
+        this.loseLock(held, ends === held.life.hold?.safeUntil ? "max_hold" : "unconfirmed");
+        this.#giveUp(held);
+      } else {
+        held.note(now >= jeopardy);
+        next = Math.min(next, now >= jeopardy ? ends : jeopardy);
+      }
+    }
+    if (this.isOpen) { // a listener of a loss may have closed the client
+      this.#cancelTimer();
+      this.#cancelTimer = this.#clock.setTimer(() => this.tick(), next - now);
+    }
+  }
+
+  /** With a new leader, all locks of the tier EFFICIENCY are lost (S10.2). */
+  noteEpoch(epoch) {
+    if (epoch > this.epoch) {
+      this.epoch = epoch;
+      for (const held of [...this.held.values()]) {
+        if (held.tier === EFFICIENCY && held.epoch < epoch) {
+          this.loseLock(held, "epoch");
+        }
+      }
+    }
+  }
+
+  // --- what it does by itself ---
+
+  /** What the service reports: losses (C2.5) and revocations. */
+  async #listen() {
+    const path = `/api/v1/watch?session_id=${this.id}`;
+    const stream = new Stream(this.#caller, path, { signal: this.signal });
+    while (this.isOpen) {
+      try {
+        for await (const event of stream) {
+          this.#noteEvent(event);
+        }
+      } catch (error) { // a node that does not know the session yet, or the session has gone
+        if (!(error instanceof HoldfastError)) {
+          throw error;
+        }
+        await sleep(this.#clock, RETRY_MAX_MS, this.signal);
+      }
+    }
+  }
+
+  #noteEvent({ type, data }) {
+    if (type === "epoch") { // the answer to the next keep-alive has its number
+      this.#sent = -Infinity;
+      this.#hurry.abort();
+    }
+    const token = data.fencing_token;
+    const held = this.held.get(token);
+    if (type === "lost" && held !== undefined) {
+      this.loseLock(held, String(data.ended ?? "lost"));
+    } else if (type === "lost" && typeof token === "number") {
+      if (this.#early.size >= EARLY) {
+        this.#early.delete(this.#early.keys().next().value);
+      }
+      this.#early.set(token, String(data.ended ?? "lost"));
+    } else if (type === "revoke_requested") {
+      held?.observer?.revokeRequested({
+        actor: data.actor_id ?? "",
+        reason: data.text ?? "",
+        deadline: data.revoked_at === undefined ? null : new Date(data.revoked_at),
+      });
+    }
+  }
+
+  #shortestTtl() {
+    const ttls = [...this.held.values()].map((held) => held.life.ttl);
+    return Math.min(this.life.ttl, ...ttls, ...this.waiting.values());
+  }
+
+  async #keepAlive() {
+    const path = `/api/v1/sessions/${this.id}/keepalive`;
+    let avoid = null;
+    while (this.isOpen) {
+      const ttl = this.#shortestTtl();
+      const due = this.#sent + Math.min(this.#every, Math.floor(ttl / 3));
+      const sent = this.#clock.now();
+      if (sent < due) {
+        this.#hurry = new AbortController();
+        await sleep(this.#clock, due - sent, this.#hurry.signal);
+        continue;
+      }
+      const endpoint = this.#caller.endpoints.pick(sent, avoid);
+      if (endpoint !== null) {
+        avoid = endpoint;
+        if (await this.#keepAliveOnce(endpoint, path, sent, Math.min(Math.max(ttl / 6, 500), 2000))) {
+          avoid = null;
+          continue;
+        }
+      }
+      await sleep(this.#clock, RETRY_MS, this.signal);
+    }
+  }
+
+  /** Each one is a new message and counts from its own sending (C1.6). */
+  async #keepAliveOnce(endpoint, path, sent, timeout) {
+    let response;
+    try {
+      response = await this.#caller.attempt(endpoint, { method: "POST", path, timeout, signal: this.signal });
+    } catch (error) {
+      if (error instanceof Broken || error instanceof NotSent) {
+        return false;
+      }
+      throw error;
+    }
+    this.tick();
+    if (response.status === 200 && this.isOpen) {
+      this.#sent = sent;
+      this.life = this.life.confirm(sent);
+      this.noteEpoch(response.body.leader_epoch);
+      this.tick();
+      return true;
+    }
+    if (GONE.includes(response.body.error?.code)) {
+      this.lose("session_expired");
+    }
+    return false;
+  }
+}
