@@ -1,0 +1,35 @@
+package holdfast
+
+import "time"
+
+// clock is the clock of all deadlines, in ms. It counts the time in suspend, or comes nearest to that (C1.1).
+type clock interface {
+	now() int64
+}
+
+type clockFunc func() int64
+
+func (f clockFunc) now() int64 { return f() }
+
+// elapsedClock is the larger of the elapsed monotonic and wall time, so it is never behind a suspend.
+type elapsedClock struct {
+	monotonic func() time.Duration
+	wall      func() time.Duration
+}
+
+func newElapsedClock() *elapsedClock {
+	began := time.Now()
+	wall := began.Round(0) // without its monotonic reading
+	return &elapsedClock{
+		monotonic: func() time.Duration { return time.Since(began) },
+		wall:      func() time.Duration { return time.Now().Round(0).Sub(wall) },
+	}
+}
+
+func (c *elapsedClock) now() int64 {
+	elapsed := c.monotonic()
+	if wall := c.wall(); wall > elapsed {
+		elapsed = wall
+	}
+	return elapsed.Milliseconds()
+}
