@@ -1,6 +1,6 @@
 # The usual commands. Meson and Ninja do the work, behind scripts/build.
 
-.PHONY: all run test test-roots bench bench-overhead bench-peers sim sim-long chaos chaos-long lockset model mutants cluster hostile-long mixed failover fuzz sbom lint format clean help
+.PHONY: all run test test-roots bench bench-overhead bench-peers sim sim-long chaos chaos-long lockset model mutants cluster hostile-long go-race mixed failover fuzz sbom lint format clean help
 
 all: ## build build/ (-O2 -g, asserts on)
 	@scripts/build release
@@ -67,6 +67,10 @@ cluster: ## clusters of real processes, the long tests too, with and without san
 hostile-long: all ## tests of clients that want to exhaust a node, with IDLE=20000 idle connections, as root or with ulimit -n 20500
 	@scripts/setup test
 	@HOSTILE_IDLE=$(or $(IDLE),20000) /usr/bin/python3 -m pytest -q -rP -p no:cacheprovider tests/cluster/test_hostile.py
+
+go-race: all ## the tests of sdk/go with the race detector
+	@scripts/setup test
+	@scripts/go-test race
 
 mixed: all ## clusters of this program and of an earlier one: HOLDFAST_OLD=, or those of commits 85d9ea4 and 5d475ec4, built once
 	@scripts/setup test

@@ -122,7 +122,7 @@ NOT_PLAIN_PATHS = ("tools/tidy.py", "tests/scripts/test_tidy.py", "docs/evidence
                    "tests/node/package-lock.json", "tests/node/node_modules")
 # The table of old words in CONTRIBUTING.md.
 OLD_WORDS = ("| not | but |", "")
-TEXT_SUFFIXES = {"", ".build", ".c", ".h", ".js", ".json", ".md", ".patch", ".pml", ".proto", ".py", ".sh", ".txt", ".yaml",
+TEXT_SUFFIXES = {"", ".build", ".c", ".go", ".h", ".js", ".json", ".md", ".patch", ".pml", ".proto", ".py", ".sh", ".txt", ".yaml",
                  ".1", ".3", ".5", ".7"}
 
 # Where a tag of a struct, enum or union has one definition. Other tests may reuse a name.
