@@ -232,6 +232,12 @@ struct slice grant_trace_copy(const struct core *c, const struct grant *g,
                               uint8_t bytes[LIMIT_TRACE]);
 struct slice reserved_for(const struct core *c, const struct lock *l);
 
+/* ---- view.c ---- */
+struct grant_view;
+struct waiter_view;
+void grant_view_fill(const struct core *c, ref grant, struct grant_view *out);
+void waiter_view_fill(const struct core *c, const struct waiter *w, struct waiter_view *out);
+
 /* ---- lock.c ---- */
 ref lock_find(const struct core *c, uint32_t tenant, struct slice name);
 ref lock_find_hashed(const struct core *c, uint32_t hash, uint32_t tenant, struct slice name);

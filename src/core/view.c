@@ -8,7 +8,7 @@ static bool lock_is_visible(const struct core *c, const struct lock *l)
     return lock_in_use(c, l) || lock_is_delayed(c, l);
 }
 
-static void grant_view_fill(const struct core *c, ref grant, struct grant_view *out)
+void grant_view_fill(const struct core *c, ref grant, struct grant_view *out)
 {
     const struct grant *g = grant_at(c, grant);
     const struct grant *first = grant_at(c, grant_first_part(c, grant));
@@ -74,7 +74,7 @@ bool view_lock(const struct core *c, uint32_t tenant, struct slice name, struct 
     return true;
 }
 
-static void waiter_view_fill(const struct core *c, const struct waiter *w, struct waiter_view *out)
+void waiter_view_fill(const struct core *c, const struct waiter *w, struct waiter_view *out)
 {
     const struct session *s = session_at(c, w->session);
     *out = (struct waiter_view){

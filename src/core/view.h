@@ -172,6 +172,24 @@ uint64_t view_sessions(const struct core *core, uint32_t tenant, uint64_t cursor
                        view_session_fn on_session, void *ctx);
 bool view_session(const struct core *core, struct id id, struct session_view *out);
 
+/* A name that a session holds or waits for. queue_length: all that wait for the name. */
+struct session_name_view {
+    uint32_t tier; /* as of lock_view; not sent */
+    struct slice name;
+    bool is_held;
+    uint32_t queue_length;
+    struct grant_view grant; /* is_held */
+    struct waiter_view waiter;
+};
+/* One page of a session's names: held ones by rising token, then those it waits for. `cursor` 0
+ * first; returns the next one, less than 2^54, or VIEW_NAMES_END. Examines at most
+ * LIMIT_SESSION_ENTRIES objects; the names of one multi-lock are in one page, which may be longer
+ * than `limit` by them. A session of another tenant has no names. */
+#define VIEW_NAMES_END UINT64_MAX
+typedef void (*view_session_name_fn)(void *ctx, const struct session_name_view *name);
+uint64_t view_session_names(const struct core *core, uint32_t tenant, struct id id, uint64_t cursor,
+                            uint32_t limit, view_session_name_fn on_name, void *ctx);
+
 /* A grant or waiter has this lease id. The second includes ended ones of the tenant. */
 bool view_has_lease(const struct core *core, struct id lease, bool *is_grant);
 bool view_knows_lease(const struct core *core, uint32_t tenant, struct id lease);

@@ -363,11 +363,75 @@ static void compare_lock(void *ctx, const struct lock_view *b)
     free(g.waiters);
 }
 
+/* A row of the core's list of one session's names, looked for in the model. */
+struct name_row {
+    const struct session_name_view *row;
+    bool is_found;
+};
+
+static void match_grant(void *ctx, const struct grant_view *grant)
+{
+    struct name_row *match = ctx;
+    const struct grant_view *a = &match->row->grant;
+    match->is_found |= match->row->is_held && a->token == grant->token &&
+                       id_equal(a->session, grant->session) && !grant_differs(a, grant);
+}
+
+static void match_waiter(void *ctx, const struct waiter_view *waiter)
+{
+    struct name_row *match = ctx;
+    const struct waiter_view *a = &match->row->waiter;
+    match->is_found |=
+        !match->row->is_held && id_equal(a->lease, waiter->lease) && !waiter_differs(a, waiter);
+}
+
+struct name_pass {
+    struct pass *pass;
+    uint32_t tenant;
+    uint64_t last; /* token or ticket */
+    bool waits;
+    uint32_t count;
+};
+
+static void check_name(void *ctx, const struct session_name_view *row)
+{
+    struct name_pass *n = ctx;
+    struct name_row match = {row, false};
+    uint64_t number = row->is_held ? row->grant.token : row->waiter.ticket;
+    bool is_first_waiter = !row->is_held && !n->waits;
+    n->count++;
+    if (!is_first_waiter && (number < n->last || row->is_held == n->waits)) {
+        printf("  the names of a session are out of order\n");
+        n->pass->bad = true;
+    }
+    n->waits = !row->is_held;
+    n->last = number;
+    model_view_holders_and_waiters(n->pass->model, n->tenant, row->name, match_grant, match_waiter,
+                                   &match);
+    if (!match.is_found) {
+        printf("  the model does not know that a session has the name \"%.*s\"\n",
+               (int)row->name.len, (const char *)row->name.data);
+        n->pass->bad = true;
+    }
+}
+
+/* Page by page: as many names as the model has, each of them one of the model's. */
+static void compare_names(struct pass *pass, const struct session_view *b)
+{
+    struct name_pass n = {.pass = pass, .tenant = b->tenant};
+    uint64_t cursor = 0;
+    do {
+        cursor = view_session_names(pass->core, b->tenant, b->id, cursor, 2, check_name, &n);
+    } while (cursor != VIEW_NAMES_END);
+    pass->bad |= differs("names of a session", n.count, b->entries);
+}
+
 static void compare_session(void *ctx, const struct session_view *b)
 {
     struct pass *pass = ctx;
     struct session_view a;
     pass->seen++;
+    compare_names(pass, b);
     if (!view_session(pass->core, b->id, &a)) {
         printf("  the core does not know the session %" PRIx64 "\n", b->id.high);
         pass->bad = true;
