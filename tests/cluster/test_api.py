@@ -91,6 +91,7 @@ def sessions(s):
     s.request("POST", "/api/v1/locks/NAME/of-session/acquire", {"session_id": opened["session_id"]},
           acquired=True)
     s.request("POST", path + "/keepalive")
+    assert [(row["held"], row["queue_length"]) for row in s.request("GET", path + "/locks")["locks"]] == [(True, 0)]
     s.request("GET", path, client_id=s.prefix)
     assert s.prefix in [row["client_id"] for row in s.request("GET", "/api/v1/sessions")["sessions"]]
     s.request("DELETE", path, closed=True)

@@ -59,6 +59,7 @@ HTTP = {
     f"GET {SESSIONS}": ("rows", "read", None),
     f"DELETE {SESSIONS}/{{id}}": ("owner", "caller", None),
     f"GET {SESSIONS}/{{id}}": ("owner", "caller", None),
+    f"GET {SESSIONS}/{{id}}/locks": ("rows", "read", None),
     "POST /api/v1/multilock/acquire": ("lock", "lock", {**CLIENT, "names": ["app/m", "app/n"]}),
     "POST /api/v1/multilock/release": ("owner", "caller", NO_LEASE),
     "POST /api/v1/multilock/renew": ("lock", "caller", NO_LEASE),  # by the lease: its owner decides
@@ -132,6 +133,7 @@ def grpc_rows(s):
         ADMIN + "Show": ("read", "read", s.admin.ShowRequest(resource_id="app/g"), ""),
         ADMIN + "History": ("read", "read", s.admin.HistoryRequest(resource_id="app/g"), ""),
         ADMIN + "Sessions": ("rows", "read", s.admin.SessionsRequest(), ""),
+        ADMIN + "SessionLocks": ("rows", "read", s.admin.SessionLocksRequest(session_id=NO_ID), ""),
         ADMIN + "ForceUnlock": ("operate", "operate", s.admin.ForceUnlockRequest(resource_id="app/x", **operator), ""),
         ADMIN + "Revoke": ("operate", "operate", s.admin.RevokeRequest(resource_id="app/x", **operator), ""),
         ADMIN + "ResetFence": ("operate", "operate", s.admin.ResetFenceRequest(resource_id="app/f", **operator), ""),

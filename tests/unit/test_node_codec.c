@@ -458,6 +458,7 @@ struct page_count {
     uint32_t grants;
     uint32_t waiters;
     uint32_t sessions;
+    uint32_t names;
     struct waiter_view waiter;
 };
 
@@ -524,6 +525,74 @@ static struct slice page_of(const struct core *core, enum memory_page_kind kind,
     return buffer_bytes(out);
 }
 
+static void count_name(void *ctx, const struct session_name_view *name)
+{
+    struct page_count *count = ctx;
+    assert_int_equal(name->tier, TIER_EFFICIENCY);
+    if (name->is_held) {
+        assert_text(name->name, "page/1");
+        assert_int_equal(name->queue_length, 1);
+        count_grant(ctx, &name->grant);
+    } else {
+        assert_text(name->name, "page/1");
+        count_waiter(ctx, &name->waiter);
+    }
+    count->names++;
+}
+
+static struct slice names_of(const struct core *core, uint32_t tenant, uint64_t lease,
+                             struct buffer *out)
+{
+    uint8_t bytes[MEMORY_REQUEST_BYTES];
+    struct memory_request request = {.version = CORE_VERSION,
+                                     .kind = MEMORY_SESSION_NAMES,
+                                     .tenant = tenant,
+                                     .limit = 100,
+                                     .session = {1, lease}};
+    size_t len = memory_request_encode(&request, bytes);
+    buffer_truncate(out, 0);
+    assert_true(memory_page_write(core, slice_make(bytes, len), out));
+    assert_false(memory_page_write(core, slice_make(bytes, len - 1), out));
+    return buffer_bytes(out);
+}
+
+static void a_page_has_the_names_of_one_session(void **state)
+{
+    (void)state;
+    struct core_options options = {.memory = memory_system(), .hash_key = 3};
+    struct core *core = core_new(&options);
+    struct buffer out;
+    buffer_init(&out, memory_system(), MEMORY_PAGE_BYTES);
+    acquire_in(core, "page/1", 1, 0);
+    acquire_in(core, "page/1", 2, 5000);
+    acquire_in(core, "page/2", 3, 0);
+    struct page_count count = {0};
+    struct slice page = names_of(core, 0, 1, &out);
+    assert_int_equal(memory_page_session_names(page, count_name, &count), VIEW_NAMES_END);
+    assert_int_equal(memory_page_sessions(page, count_session, &count), VIEW_END);
+    assert_true(count.grants == 1 && count.waiters == 0 && count.sessions == 1);
+    for (size_t cut = 0; cut < page.len; cut++) { /* what is cut off is not shown */
+        struct page_count part = {0};
+        assert_int_equal(memory_page_session_names(slice_make(page.data, cut), count_name, &part),
+                         VIEW_NAMES_END);
+        assert_true(part.names <= 1);
+    }
+    page = names_of(core, 0, 2, &out);
+    (void)memory_page_session_names(page, count_name, &count);
+    assert_true(count.waiters == 1 && count.waiter.wait_deadline_ms == 6000);
+    count = (struct page_count){0};
+    /* Of another tenant, unknown, of a node that does not lead. */
+    const struct core *cores[] = {core, core, NULL};
+    for (uint32_t i = 0; i < 3; i++) {
+        page = names_of(cores[i], i == 0, i == 1 ? 9 : 1, &out);
+        assert_int_equal(memory_page_session_names(page, count_name, &count), VIEW_NAMES_END);
+        (void)memory_page_sessions(page, count_session, &count);
+    }
+    assert_true(count.names == 0 && count.sessions == 0);
+    buffer_close(&out);
+    core_free(core);
+}
+
 static void a_page_shows_what_the_state_does(void **state)
 {
     (void)state;
@@ -570,6 +639,7 @@ int main(void)
         cmocka_unit_test(random_bytes_are_no_result),
         cmocka_unit_test(an_event_survives_the_way_with_every_field),
         cmocka_unit_test(a_page_shows_what_the_state_does),
+        cmocka_unit_test(a_page_has_the_names_of_one_session),
         cmocka_unit_test(frames_come_out_as_they_went_in),
         cmocka_unit_test(frames_that_are_too_long_or_of_no_type_are_refused),
         cmocka_unit_test(an_introduction_survives_the_way),

@@ -6,7 +6,9 @@
 #include <holdfast/v1/admin.pb-c.h>
 
 #include "service/grpc/rpc.h"
+#include "service/http/reply.h"
 #include "service/request/list_lock.h"
+#include "service/request/session_names.h"
 
 /* A page ends with the hash bucket in which it reaches its limit, so it may be longer. */
 struct rows {
@@ -109,10 +111,9 @@ struct lock_rows {
     struct rows waiters;
 };
 
-static void on_grant(void *ctx, const struct grant_view *g)
+static Holdfast__V1__HolderInfo *holder_info(const struct api_request *x,
+                                             const struct grant_view *g)
 {
-    struct lock_rows *show = ctx;
-    struct api_request *x = show->holders.x;
     const struct service *s = x->service;
     Holdfast__V1__HolderInfo *out = rpc_alloc(s, sizeof(*out));
     holdfast__v1__holder_info__init(out);
@@ -130,17 +131,21 @@ static void on_grant(void *ctx, const struct grant_view *g)
         out->lease_id = rpc_id(s, g->lease);
         out->session_id = rpc_id(s, g->session);
     }
-    add_row(&show->holders, out);
+    return out;
 }
 
-static void on_waiter(void *ctx, const struct waiter_view *waiter)
+static void on_grant(void *ctx, const struct grant_view *g)
 {
     struct lock_rows *show = ctx;
-    struct api_request *x = show->waiters.x;
+    add_row(&show->holders, holder_info(show->holders.x, g));
+}
+
+static Holdfast__V1__WaiterInfo *waiter_info(const struct api_request *x,
+                                             const struct waiter_view *waiter)
+{
     const struct service *s = x->service;
     Holdfast__V1__WaiterInfo *out = rpc_alloc(s, sizeof(*out));
     holdfast__v1__waiter_info__init(out);
-    out->position = (uint32_t)show->waiters.count + 1;
     out->client_id = rpc_string(s, waiter->client);
     out->owner = rpc_string(s, waiter->owner);
     out->trace = rpc_string(s, waiter->trace);
@@ -154,6 +159,14 @@ static void on_waiter(void *ctx, const struct waiter_view *waiter)
     if (x->is_operator) {
         out->session_id = rpc_id(s, waiter->session);
     }
+    return out;
+}
+
+static void on_waiter(void *ctx, const struct waiter_view *waiter)
+{
+    struct lock_rows *show = ctx;
+    Holdfast__V1__WaiterInfo *out = waiter_info(show->waiters.x, waiter);
+    out->position = (uint32_t)show->waiters.count + 1;
     add_row(&show->waiters, out);
 }
 
@@ -227,5 +240,50 @@ void rpc_sessions(struct api_request *x, const void *message)
     if (rpc_page(x, m->limit, m->cursor, m->stale) && is_cursor(x)) {
         x->page.is_private = m->private_;
         api_request_look(x, MEMORY_SESSIONS, render_sessions);
+    }
+}
+
+static void on_name(void *ctx, const struct session_name_view *name)
+{
+    struct rows *rows = ctx;
+    struct api_request *x = rows->x;
+    Holdfast__V1__SessionLock *out = rpc_alloc(x->service, sizeof(*out));
+    holdfast__v1__session_lock__init(out);
+    out->resource_id = rpc_string(x->service, name->name);
+    out->tier = rpc_tier_out((enum tier)name->tier);
+    out->queue_length = name->queue_length;
+    if (name->is_held) {
+        out->held = holder_info(x, &name->grant);
+    } else {
+        out->waiting = waiter_info(x, &name->waiter);
+    }
+    add_row(rows, out);
+}
+
+static void render_session_locks(struct api_request *x, const struct result *r,
+                                 struct json_writer *w)
+{
+    struct rows rows = {.x = x};
+    uint64_t next = LIST_END;
+    Holdfast__V1__SessionLocksResponse out = HOLDFAST__V1__SESSION_LOCKS_RESPONSE__INIT;
+    rpc_render_begin(x->service);
+    if (!session_names_list(x, on_name, &rows, &next)) {
+        x->refused = HF_SESSION_NOT_FOUND;
+        return;
+    }
+    out.locks = (Holdfast__V1__SessionLock **)(void *)rows.at;
+    out.n_locks = rows.count;
+    out.next_cursor = rpc_cursor(x->service, next, LIST_END);
+    out.omitted_tier = rpc_omitted(x);
+    rpc_put(x, &out.base);
+}
+
+void rpc_session_locks(struct api_request *x, const void *message)
+{
+    const Holdfast__V1__SessionLocksRequest *m = message;
+    if (!reply_parse_id(slice_of(m->session_id), &x->id)) {
+        api_request_fail(x, HF_INVALID_ID, "session_id: must be 32 hexadecimal digits");
+    } else if (rpc_page(x, m->limit, m->cursor, m->stale)) {
+        api_request_look(x, MEMORY_SESSION_NAMES, render_session_locks);
     }
 }

@@ -40,6 +40,7 @@ static const struct rpc_method methods[] = {
     ONE(ADMIN "Show", holdfast__v1__show_request, rpc_show, NEED_READ),
     ONE(ADMIN "History", holdfast__v1__history_request, rpc_history, NEED_READ),
     ONE(ADMIN "Sessions", holdfast__v1__sessions_request, rpc_sessions, NEED_ROWS),
+    ONE(ADMIN "SessionLocks", holdfast__v1__session_locks_request, rpc_session_locks, NEED_ROWS),
     ONE(ADMIN "ForceUnlock", holdfast__v1__force_unlock_request, rpc_force_unlock, NEED_OPERATE),
     ONE(ADMIN "Revoke", holdfast__v1__revoke_request, rpc_revoke, NEED_OPERATE),
     ONE(ADMIN "ResetFence", holdfast__v1__reset_fence_request, rpc_reset_fence, NEED_OPERATE),

@@ -153,7 +153,7 @@ bool rpc_page(struct api_request *x, uint32_t limit, const char *cursor, bool st
 {
     uint64_t value = 0;
     for (const char *c = cursor; *c != '\0'; c++) {
-        if (*c < '0' || *c > '9' || value >= LIMIT_NUMBER / 10) {
+        if (*c < '0' || *c > '9' || value >= PAGE_CURSOR_MAX / 10) {
             api_request_fail(x, HF_FIELD_RANGE,
                              "cursor: must be the next_cursor of an earlier page");
             return false;

@@ -123,6 +123,7 @@ void rpc_leader_response(struct api_request *x, const struct lock_view *lock,
 void rpc_list(struct api_request *x, const void *message);
 void rpc_show(struct api_request *x, const void *message);
 void rpc_sessions(struct api_request *x, const void *message);
+void rpc_session_locks(struct api_request *x, const void *message);
 /* admin.c */
 void rpc_force_unlock(struct api_request *x, const void *message);
 void rpc_revoke(struct api_request *x, const void *message);

@@ -37,6 +37,8 @@ void api_session_keepalive(struct api_request *x);
 void api_session_close(struct api_request *x);
 void api_session_list(struct api_request *x);
 void api_session_show(struct api_request *x);
+/* api_session_locks.c */
+void api_session_locks(struct api_request *x);
 /* api_election.c */
 void api_campaign(struct api_request *x);
 void api_proclaim(struct api_request *x);

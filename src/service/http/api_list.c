@@ -202,12 +202,9 @@ struct lock_details {
     uint32_t position;
 };
 
-static void on_grant(void *ctx, const struct grant_view *g)
+void list_grant_members(struct json_writer *w, const struct api_request *x,
+                        const struct grant_view *g)
 {
-    struct lock_details *show = ctx;
-    struct json_writer *w = show->w;
-    struct api_request *x = show->x;
-    json_write_open(w, '{');
     reply_holder_members(w, x->service, &g->holder);
     reply_put_hold(w, x->service, g->hold_until_ms);
     json_put_bool(w, "long_held", g->long_held);
@@ -231,7 +228,14 @@ static void on_grant(void *ctx, const struct grant_view *g)
         reply_put_id(w, "session_id", g->session);
         reply_put_id(w, "lease_id", g->lease);
     }
-    json_write_close(w);
+}
+
+static void on_grant(void *ctx, const struct grant_view *g)
+{
+    struct lock_details *show = ctx;
+    json_write_open(show->w, '{');
+    list_grant_members(show->w, show->x, g);
+    json_write_close(show->w);
 }
 
 static void begin_waiters(struct lock_details *show)
@@ -243,14 +247,9 @@ static void begin_waiters(struct lock_details *show)
     }
 }
 
-static void on_waiter(void *ctx, const struct waiter_view *waiter)
+void list_waiter_members(struct json_writer *w, const struct api_request *x,
+                         const struct waiter_view *waiter)
 {
-    struct lock_details *show = ctx;
-    struct json_writer *w = show->w;
-    struct api_request *x = show->x;
-    begin_waiters(show);
-    json_write_open(w, '{');
-    json_put_u64(w, "position", ++show->position);
     json_put_string(w, "client_id", waiter->client);
     if (waiter->owner.len > 0) {
         json_put_string(w, "owner", waiter->owner);
@@ -272,7 +271,16 @@ static void on_waiter(void *ctx, const struct waiter_view *waiter)
         reply_put_id(w, "session_id", waiter->session);
         reply_put_id(w, "lease_id", waiter->lease);
     }
-    json_write_close(w);
+}
+
+static void on_waiter(void *ctx, const struct waiter_view *waiter)
+{
+    struct lock_details *show = ctx;
+    begin_waiters(show);
+    json_write_open(show->w, '{');
+    json_put_u64(show->w, "position", ++show->position);
+    list_waiter_members(show->w, show->x, waiter);
+    json_write_close(show->w);
 }
 
 void list_show(struct api_request *x, struct lock_view *lock)

@@ -6,6 +6,7 @@
 #include "service/http/reply.h"
 #include "service/http/router.h"
 #include "service/request/event_search.h"
+#include "service/request/session_names.h"
 #include "service/request/watch_event.h"
 
 enum {
@@ -330,8 +331,11 @@ void api_request_read_first(struct api_request *x, void (*ready)(struct api_requ
 }
 
 /* Pages of EFFICIENCY follow those of CORRECTNESS, with higher cursors. */
-static uint64_t memory_cursor(const struct api_request *x)
+static uint64_t memory_cursor(const struct api_request *x, enum memory_page_kind kind)
 {
+    if (kind == MEMORY_SESSION_NAMES) {
+        return session_names_memory_cursor(x->page.cursor);
+    }
     return x->page.cursor < MEMORY_CURSOR ? 0 : x->page.cursor - MEMORY_CURSOR;
 }
 
@@ -348,10 +352,11 @@ static void look(struct api_request *x, enum memory_page_kind kind)
     struct memory_request request = {.version = core_version(service_core(s)),
                                      .kind = kind,
                                      .tenant = x->caller.id.tenant,
-                                     .cursor = memory_cursor(x),
+                                     .cursor = memory_cursor(x, kind),
                                      .limit = (uint32_t)x->page.limit,
                                      .name = x->name,
-                                     .now_ms = service_cluster_ms(s)};
+                                     .now_ms = service_cluster_ms(s),
+                                     .session = x->id};
     struct slice query = slice_make(bytes, memory_request_encode(&request, bytes));
     if (!x->page.is_stale) {
         x->pending = pending_look(s, query, api_request_answered, x);
@@ -563,7 +568,7 @@ static enum hf_error read_page(struct api_request *x, struct fault *fault)
     enum hf_error error =
         uri_query_number(x->parameters, "limit", 1, LIMIT_PAGE_MAX, &p->limit, fault);
     if (error == HF_OK && !is_log_search(x->route)) {
-        error = uri_query_number(x->parameters, "cursor", 0, LIMIT_NUMBER - 1, &p->cursor, fault);
+        error = uri_query_number(x->parameters, "cursor", 0, PAGE_CURSOR_MAX, &p->cursor, fault);
     }
     if (error == HF_OK) {
         error = read_flag(x, "stale", &p->is_stale, fault);

@@ -71,6 +71,9 @@ struct api_transport {
 typedef void (*render_fn)(struct api_request *x, const struct result *result,
                           struct json_writer *w);
 
+/* Each list checks its own range, which is narrower. */
+#define PAGE_CURSOR_MAX ((UINT64_C(1) << 56) - 1)
+
 struct list_page {
     uint64_t cursor;
     uint64_t limit;

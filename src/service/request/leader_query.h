@@ -9,10 +9,11 @@
 #include "base/slice.h"
 
 enum leader_query {
-    QUERY_LOCKS = 1, /* these four: pages of the tier EFFICIENCY, memory_page.h */
+    QUERY_LOCKS = 1, /* these five: pages of the tier EFFICIENCY, memory_page.h */
     QUERY_LOCK = 2,
     QUERY_SESSIONS = 3,
     QUERY_LONG_HELD = 4,
+    QUERY_SESSION_NAMES = 5,
     QUERY_STATS = 16, /* leader_stats.h */
     QUERY_HOT = 17,   /* leader_hot.h */
     QUERY_SINKS = 24, /* sink_report.h */

@@ -9,6 +9,12 @@ void list_lock_members(struct json_writer *w, const struct service *s,
                        const struct lock_view *lock);
 void list_lock_row(struct json_writer *w, const struct service *s, const struct lock_view *lock);
 
+/* One holder, one waiter. */
+void list_grant_members(struct json_writer *w, const struct api_request *x,
+                        const struct grant_view *grant);
+void list_waiter_members(struct json_writer *w, const struct api_request *x,
+                         const struct waiter_view *waiter);
+
 /* By the policy applied here; an empty name: all names of the tenant. */
 bool list_may_read(const struct api_request *x, struct slice name);
 /* A page of both tiers, after api_request_look. Returns the next cursor, or LIST_END. */

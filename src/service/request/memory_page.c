@@ -4,7 +4,7 @@
 
 #include "base/tier.h"
 
-enum { ROW_LOCK = 'l', ROW_GRANT = 'g', ROW_WAITER = 'w', ROW_SESSION = 's' };
+enum { ROW_LOCK = 'l', ROW_GRANT = 'g', ROW_WAITER = 'w', ROW_SESSION = 's', ROW_NAME = 'n' };
 enum { ROW_END = 'e', ROW_MAX = 16 << 10 };
 
 size_t memory_request_encode(const struct memory_request *request, uint8_t at[MEMORY_REQUEST_BYTES])
@@ -18,6 +18,8 @@ size_t memory_request_encode(const struct memory_request *request, uint8_t at[ME
     write_slice(&w, request->name);
     if (request->kind == MEMORY_LONG_HELD) {
         write_u64(&w, request->now_ms);
+    } else if (request->kind == MEMORY_SESSION_NAMES) {
+        write_id(&w, request->session);
     }
     hf_assert(!w.full);
     return (size_t)(w.at - at);
@@ -34,7 +36,10 @@ static bool request_decode(struct slice bytes, struct memory_request *out)
     out->limit = read_u32(&r);
     out->name = read_slice(&r, LIMIT_NAME);
     out->now_ms = out->kind == MEMORY_LONG_HELD ? read_u64(&r) : 0;
-    return is_known && reader_done(&r) && out->cursor < VIEW_END && out->limit <= LIMIT_PAGE_MAX;
+    bool is_of_session = out->kind == MEMORY_SESSION_NAMES;
+    out->session = is_of_session ? read_id(&r) : (struct id){0, 0};
+    return is_known && reader_done(&r) && (is_of_session || out->cursor < VIEW_END) &&
+           out->limit <= LIMIT_PAGE_MAX;
 }
 
 struct page_writer {
@@ -126,6 +131,35 @@ static void on_session(void *ctx, const struct session_view *session)
     }
 }
 
+static void on_name(void *ctx, const struct session_name_view *name)
+{
+    struct page_writer *p = ctx;
+    struct writer w;
+    if (row_begin(p, &w, ROW_NAME)) {
+        write_slice(&w, name->name);
+        write_u8(&w, name->is_held);
+        write_u64(&w, name->queue_length);
+        if (name->is_held) {
+            write_grant(&w, p->version, &name->grant);
+        } else {
+            write_waiter(&w, p->version, &name->waiter);
+        }
+        row_end(p, &w);
+    }
+}
+
+static uint64_t write_session_names(const struct core *core, const struct memory_request *request,
+                                    struct page_writer *p)
+{
+    struct session_view session;
+    if (!view_session(core, request->session, &session) || session.tenant != request->tenant) {
+        return VIEW_NAMES_END;
+    }
+    on_session(p, &session);
+    return view_session_names(core, request->tenant, request->session, request->cursor,
+                              request->limit, on_name, p);
+}
+
 static uint64_t write_rows(const struct core *core, const struct memory_request *request,
                            struct page_writer *p)
 {
@@ -146,6 +180,8 @@ static uint64_t write_rows(const struct core *core, const struct memory_request 
                                            on_grant, on_waiter, p);
         }
         return VIEW_END;
+    case MEMORY_SESSION_NAMES:
+        return write_session_names(core, request, p);
     }
     p->is_bad = true;
     return VIEW_END;
@@ -163,7 +199,8 @@ bool memory_page_write(const struct core *core, struct slice bytes, struct buffe
     if (!buffer_append(out, &format, 1)) {
         return false;
     }
-    uint64_t next = core == NULL ? VIEW_END : write_rows(core, &request, &p);
+    uint64_t end = request.kind == MEMORY_SESSION_NAMES ? VIEW_NAMES_END : VIEW_END;
+    uint64_t next = core == NULL ? end : write_rows(core, &request, &p);
     if (!p.is_bad && row_begin(&p, &w, ROW_END)) {
         write_u64(&w, next);
         row_end(&p, &w);
@@ -197,25 +234,41 @@ static void read_session(struct reader *r, uint32_t version, struct session_view
     SESSION_VIEW_FIELDS(FIELD_TAKE)
 }
 
+static void read_name(struct reader *r, uint32_t version, struct session_name_view *out)
+{
+    *out = (struct session_name_view){.tier = TIER_EFFICIENCY};
+    out->name = read_slice(r, LIMIT_NAME);
+    out->is_held = read_u8(r) != 0;
+    out->queue_length = read_u32(r);
+    if (out->is_held) {
+        read_grant(r, version, &out->grant);
+    } else {
+        read_waiter(r, version, &out->waiter);
+    }
+}
+
 /* For the rows of a page; each may be NULL. */
 struct page_visitor {
     view_lock_fn on_lock;
     view_grant_fn on_grant;
     view_waiter_fn on_waiter;
     view_session_fn on_session;
+    view_session_name_fn on_name;
     void *ctx;
 };
 
-static uint64_t read_page(struct slice page, const struct page_visitor *visitor)
+/* The next cursor; UINT64_MAX if the page is cut off. */
+static uint64_t read_rows(struct slice page, const struct page_visitor *visitor)
 {
     struct reader r = reader_make(page);
     struct lock_view lock;
     struct grant_view grant;
     struct waiter_view waiter;
     struct session_view session;
+    struct session_name_view name;
     uint32_t version = page.len == 0 ? 0 : record_version(read_u8(&r));
     if (version == 0 || version > CORE_VERSION) {
-        return VIEW_END;
+        return UINT64_MAX;
     }
     while (!r.bad) {
         switch (read_u8(&r)) {
@@ -243,15 +296,27 @@ static uint64_t read_page(struct slice page, const struct page_visitor *visitor)
                 visitor->on_session(visitor->ctx, &session);
             }
             break;
+        case ROW_NAME:
+            read_name(&r, version, &name);
+            if (!r.bad && visitor->on_name != NULL) {
+                visitor->on_name(visitor->ctx, &name);
+            }
+            break;
         case ROW_END: {
             uint64_t next = read_u64(&r);
-            return r.bad || next > VIEW_END ? VIEW_END : next;
+            return r.bad ? UINT64_MAX : next;
         }
         default:
             r.bad = true;
         }
     }
-    return VIEW_END;
+    return UINT64_MAX;
+}
+
+static uint64_t read_page(struct slice page, const struct page_visitor *visitor)
+{
+    uint64_t next = read_rows(page, visitor);
+    return next > VIEW_END ? VIEW_END : next;
 }
 
 uint64_t memory_page_locks(struct slice page, view_lock_fn on, void *ctx)
@@ -262,6 +327,11 @@ uint64_t memory_page_locks(struct slice page, view_lock_fn on, void *ctx)
 uint64_t memory_page_sessions(struct slice page, view_session_fn on, void *ctx)
 {
     return read_page(page, &(struct page_visitor){.on_session = on, .ctx = ctx});
+}
+
+uint64_t memory_page_session_names(struct slice page, view_session_name_fn on, void *ctx)
+{
+    return read_rows(page, &(struct page_visitor){.on_name = on, .ctx = ctx});
 }
 
 static void keep_lock(void *ctx, const struct lock_view *lock)

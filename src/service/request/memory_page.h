@@ -12,6 +12,7 @@ enum memory_page_kind {
     MEMORY_LOCK = QUERY_LOCK,
     MEMORY_SESSIONS = QUERY_SESSIONS,
     MEMORY_LONG_HELD = QUERY_LONG_HELD, /* since version 7 */
+    MEMORY_SESSION_NAMES = QUERY_SESSION_NAMES,
 };
 
 struct memory_request {
@@ -22,6 +23,7 @@ struct memory_request {
     uint32_t limit;
     struct slice name; /* or the prefix of a list */
     uint64_t now_ms;   /* LONG_HELD: cluster time */
+    struct id session; /* SESSION_NAMES */
 };
 
 #define MEMORY_REQUEST_BYTES (LIMIT_NAME + 64)
@@ -38,6 +40,9 @@ bool memory_page_write(const struct core *core, struct slice request, struct buf
  * cursor, VIEW_END at the end. */
 uint64_t memory_page_locks(struct slice page, view_lock_fn on_lock, void *ctx);
 uint64_t memory_page_sessions(struct slice page, view_session_fn on_session, void *ctx);
+/* Its session is in memory_page_sessions, if it is a private one of the tier. Returns
+ * VIEW_NAMES_END at the end. */
+uint64_t memory_page_session_names(struct slice page, view_session_name_fn on_name, void *ctx);
 /* False: no such name. */
 bool memory_page_lock(struct slice page, struct lock_view *out);
 void memory_page_holders(struct slice page, view_grant_fn on_grant, view_waiter_fn on_waiter,
