@@ -185,7 +185,7 @@ complete -c holdfast -n "__fish_seen_subcommand_from watch" -l token-file -r -d 
 complete -c holdfast -n "__fish_seen_subcommand_from watch" -l tenant -r -d 'tenant of the names (default: HOLDFAST_TENANT, else the home tenant)'
 complete -c holdfast -n "__fish_seen_subcommand_from watch" -l help -s h -d 'flags and an example'
 complete -c holdfast -n "__fish_seen_subcommand_from watch" -a '(__holdfast_names)'
-complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a sessions -d 'list the open sessions'
+complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a sessions -d 'list the open sessions, or what one of them holds and waits for'
 complete -c holdfast -n "__fish_seen_subcommand_from sessions" -l private -s p -d 'also list the private sessions of locks that were acquired without one'
 complete -c holdfast -n "__fish_seen_subcommand_from sessions" -l endpoints -r -d 'nodes to try in turn (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)'
 complete -c holdfast -n "__fish_seen_subcommand_from sessions" -l timeout -r -d 'timeout of a request (default: 5s)'

@@ -44,8 +44,11 @@ static const struct cli_command commands[] = {
      "holdfast watch --json billing/", watch_main, watch_options,
      "Continues at another node without a gap if a node fails. With --json each line is an object with\n"
      "id, event and data; --since ID continues after an id."},
-    {"sessions", "list the open sessions", "", "holdfast sessions", sessions_main, sessions_options,
-     NULL},
+    {"sessions", "list the open sessions, or what one of them holds and waits for", "[SESSION_ID]",
+     "holdfast sessions", sessions_main, sessions_options,
+     "With SESSION_ID, which the list shows to operators: the names that this session holds, then those it\n"
+     "waits for, in both tiers. WAITERS are all that wait for the name; ENDS is when the hold expires or the\n"
+     "wait gives up."},
     {"sinks", "show the event sinks: what was delivered, and how far they are behind", "",
      "holdfast sinks", sinks_main, sinks_options,
      "The leader delivers the events to Kafka, a file or a webhook; the settings of `holdfast serve` that\n"
