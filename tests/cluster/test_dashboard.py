@@ -544,10 +544,20 @@ def test_sessions_are_shown_with_their_locks(make_cluster, page):
     for name, owner in (("jobs/1", 0), ("jobs/2", 0), ("jobs/3", 1)):
         body = {"session_id": ids[owner], "wait_timeout_ms": 0}
         assert node.request("POST", f"/api/v1/locks/{name}/acquire", body).json["acquired"]
+    fast = {"session_id": ids[0], "tier": "EFFICIENCY"}
+    assert node.request("POST", "/api/v1/locks/jobs/fast/acquire", fast).json["acquired"]
+    waits = {"session_id": ids[0], "wait_timeout_ms": 600000}
+    waiting = threading.Thread(target=node.request, args=("POST", "/api/v1/locks/jobs/3/acquire", waits), kwargs={"timeout": 600})
+    waiting.start()
+    wait_until(lambda: node.show("jobs/3").json["queue_length"] == 1, "it waits")
     page.open(node, "sessions")
     page.wait_text("main", "2 sessions", *ids)
-    page.js("for (const e of document.querySelectorAll('summary')) if (e.textContent === '2 names') e.click()")
-    page.wait_for(lambda: page.all_text(".inner li") == ["jobs/1 holds it", "jobs/2 holds it"], "its locks, and not those of the other one")
+    page.js("for (const e of document.querySelectorAll('summary')) if (e.textContent === '3 names') e.click()")  # jobs/fast counts in its tier
+    shown = lambda: [line.split(" since ")[0] for line in page.all_text(".inner li")]
+    page.wait_for(lambda: shown() == ["jobs/1 holds it", "jobs/2 holds it", "jobs/3 waits", "jobs/fast holds it"], "its locks, and not those of the other one")
+    assert "EFFICIENCY" in page.all_text(".inner li")[3]
+    assert node.request("DELETE", f"/api/v1/sessions/{ids[0]}").status == 200
+    waiting.join()
     no_errors(page)
 
 

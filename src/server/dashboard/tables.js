@@ -6,7 +6,6 @@ import { live } from "./live.js";
 
 const AGAIN_MS = 5000;
 const ROWS = 500; // of a table that is not virtual
-const EXAMINED = 200; // locks that are read to find those of a session
 const lockLink = (name) => h("a", { href: `#/lock/${nameIn(name)}` }, name);
 
 // Reads and draws, and again after some seconds. `read(signal)` returns what `draw` shows. `absent`: the words
@@ -93,39 +92,29 @@ export function hot(main, { query }) {
 
 // --- sessions -------------------------------------------------------------------
 
-// A list of locks names the first holder of each. The page of a lock names all of them, and the waiters; operators
-// see their sessions there, others see the client's name only.
-async function locksOf(session, signal) {
-  const rows = await allPages("/api/v1/locks", "locks", {}, 20000, signal);
-  const likely = rows.filter((row) => row.queue_length > 0 || row.holder_count > 1 || (row.holder && row.holder.client_id === session.client_id)).slice(0, EXAMINED);
-  const isIts = (one) => (session.session_id && one.session_id !== undefined ? one.session_id === session.session_id : one.client_id === session.client_id);
-  const found = [];
-  while (likely.length > 0 && found.length < session.entries) {
-    const locks = await Promise.all(likely.splice(0, 10).map((row) => request(`/api/v1/locks/${nameIn(row.name)}?limit=200`, { signal })));
-    for (const lock of locks) {
-      if (lock.holders.some(isIts)) found.push([lock.name, "holds it"]);
-      const waiter = lock.waiters.find(isIts);
-      if (waiter) found.push([lock.name, `waits, place ${waiter.position}`]);
-    }
-  }
-  return found.sort();
+function sessionLock(row) {
+  const how = row.held ? ["holds it since ", when(row.holder.since)] : row.waiter.since ? ["waits since ", when(row.waiter.since)] : ["waits"];
+  return h("li", {}, lockLink(row.name), h("span", { class: "muted" }, " ", how, row.tier === "CORRECTNESS" ? "" : `, ${row.tier}`));
 }
 
+// Operators see the ids of sessions, others how many names each has. `entries` has those of the session's own tier only.
 function sessionLocks(session) {
+  if (!session.session_id) return plural(session.entries, "name");
   const list = h("div", { class: "inner" });
   const details = h("details", {}, h("summary", {}, plural(session.entries, "name")), list);
   details.addEventListener("toggle", async () => {
     if (!details.open || list.childElementCount > 0) return;
     list.append(h("p", { class: "muted" }, "Loading"));
     try {
-      const found = await locksOf(session, AbortSignal.timeout(20000));
-      list.replaceChildren(...[found.length > 0 && h("ul", {}, found.map(([name, how]) => h("li", {}, lockLink(name), h("span", { class: "muted" }, ` ${how}`)))),
-        found.length < session.entries && h("p", { class: "muted" }, `${plural(session.entries - found.length, "name")} of this session ${session.entries - found.length === 1 ? "was" : "were"} not found among ${count(EXAMINED)} likely locks.`)].filter(Boolean));
+      const rows = await allPages(`/api/v1/sessions/${session.session_id}/locks`, "locks", {}, ROWS, AbortSignal.timeout(20000));
+      list.replaceChildren(...[rows.length > 0 && h("ul", {}, rows.slice(0, ROWS).map(sessionLock)),
+        rows.length >= ROWS && h("p", { class: "muted" }, `The first ${ROWS} names; holdfast sessions ${session.session_id} lists all.`),
+        rows.length === 0 && h("p", { class: "muted" }, "None.")].filter(Boolean));
     } catch (error) {
       list.replaceChildren(h("p", { class: "problem" }, error.message));
     }
   });
-  return session.entries > 0 ? details : "none";
+  return details;
 }
 
 export function sessions(main) {
