@@ -92,7 +92,7 @@ _holdfast() {
         [[ $COMP_CWORD -eq 2 ]] && COMPREPLY+=($(compgen -W "set list remove" -- "$cur"))
         ;;
     member)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--wait --no-wait --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--wait --no-wait --from --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         [[ $COMP_CWORD -eq 2 ]] && COMPREPLY+=($(compgen -W "list add remove promote demote transfer" -- "$cur"))
         ;;
     log-level)

@@ -13,6 +13,7 @@ struct member_settings {
     struct cli_common common;
     bool no_wait;
     uint64_t wait_ms;
+    uint64_t from;
 };
 
 const struct flag member_options[] = {
@@ -20,6 +21,8 @@ const struct flag member_options[] = {
      "time to wait for the change to take effect and for a new node to catch up (default: 60s)"},
     {"no-wait", 0, FLAG_SWITCH(struct member_settings, no_wait), NULL,
      "start the change and do not wait for it"},
+    {"from", 0, FLAG_NUMBER(struct member_settings, from), "ID",
+     "transfer: do nothing unless this node is the leader; for a script that stops a node"},
     CLI_COMMON_OPTIONS(struct member_settings),
     FLAGS_END,
 };
@@ -116,9 +119,17 @@ static int change(struct api *api, const struct member_settings *o, const struct
         cli_say("member %s: \"%s\" is not the id of a node", v->name, words->items[1]);
         return EXIT_USAGE;
     }
+    if (o->from != 0 && v->goal != MEMBER_LEADS) {
+        cli_say("member %s: --from belongs to `member transfer`", v->name);
+        return EXIT_USAGE;
+    }
     struct member_wait wait = {.api = api, .goal = v->goal, .id = id};
     int code = member_wait_begin(&wait);
     struct api_answer answer;
+    if (code == 0 && o->from != 0 && wait.old_leader != o->from) {
+        cli_say("node %" PRIu64 " is not the leader; nothing to transfer", o->from);
+        return 0;
+    }
     if (code == 0) {
         code = begin(api, v, id, words->count > 2 ? words->items[2] : "", &answer);
     }

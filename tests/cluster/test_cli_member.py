@@ -27,7 +27,9 @@ def test_a_node_is_added_catches_up_votes_leads_and_leaves(make_cluster, tmp_pat
         rows = {m["id"]: m for m in json.loads(good(cluster, "member", "list", "--json"))["members"]}
         assert rows[4]["voter"] and rows[4]["role"] == "follower"
         assert good(cluster, "member", "transfer", "4") == "node 4 is the leader\n"
-        assert good(cluster, "member", "transfer") in {f"node {i} is the leader\n" for i in (1, 2, 3)}
+        unchanged = run_cli(cluster, "member", "transfer", "--from", "1")
+        assert (unchanged.returncode, unchanged.stdout) == (0, "") and "node 1 is not the leader" in unchanged.stderr
+        assert good(cluster, "member", "transfer", "--from", "4") in {f"node {i} is the leader\n" for i in (1, 2, 3)}
         assert good(cluster, "member", "demote", "4") == "node 4 is a learner\n"
         assert "node 4 is removed" in good(cluster, "member", "remove", "4")
         assert "learner" not in good(cluster, "member", "list")
