@@ -1,6 +1,6 @@
 # The usual commands. Meson and Ninja do the work, behind scripts/build.
 
-.PHONY: all run test test-roots bench bench-overhead bench-peers sim sim-long chaos chaos-long lockset model mutants cluster hostile-long go-race mixed failover fuzz sbom lint format clean help
+.PHONY: all run test test-roots bench bench-overhead bench-peers sim sim-long chaos chaos-long lockset model mutants cluster hostile-long go-race mixed failover fuzz sbom deb dist test-packages lint format clean help
 
 all: ## build build/ (-O2 -g, asserts on)
 	@scripts/build release
@@ -83,6 +83,18 @@ sbom: all ## the libraries of the program, as CycloneDX JSON: build/holdfast.cdx
 	@tools/sbom.py build >build/holdfast.cdx.json
 	@echo "build/holdfast.cdx.json"
 
+deb: ## Debian packages in build-deb/
+	@scripts/setup package
+	@scripts/package deb
+
+dist: ## a tarball that runs from any folder, with its checksum, in build-dist/
+	@scripts/setup package
+	@scripts/package dist
+
+test-packages: deb dist ## install, start, upgrade and purge them in a bare root of Debian, as root
+	@scripts/setup test roots
+	@/usr/bin/python3 -m pytest -q -p no:cacheprovider --durations=5 tests/packages
+
 fuzz: ## fuzz every decoder; SECONDS=60 each, TARGETS=... for some
 	@scripts/setup build test
 	@scripts/build clang
@@ -96,7 +108,7 @@ format: ## lay out the C code anew with clang-format 14
 	@scripts/lint --format
 
 clean: ## remove what was built
-	rm -rf build build-test build-clang build-sim build-mixed build-logs
+	rm -rf build build-test build-clang build-sim build-mixed build-logs build-deb build-dist
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

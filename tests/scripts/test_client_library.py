@@ -107,9 +107,9 @@ def test_header_list_and_libraries_name_the_same_functions():
     assert symbols("-g", LIBRARY / "libholdfast.a") == listed()
 
 
-def test_the_soname_is_zero():
+def test_the_soname_is_one():
     result = run("readelf", "-d", LIBRARY / "libholdfast.so")
-    assert "Library soname: [libholdfast.so.0]" in result.stdout
+    assert "Library soname: [libholdfast.so.1]" in result.stdout
 
 
 @pytest.mark.parametrize("static", [False, True])
@@ -122,7 +122,7 @@ def test_a_program_is_built_with_what_is_installed(installed, tmp_path, static):
         flags = [str(archive) if flag == "-lholdfast" else flag for flag in flags]
     result = run("cc", "-std=c11", source, "-o", program, *flags)
     assert result.returncode == 0, result.stdout
-    library = next(installed.rglob("libholdfast.so.0")).parent
+    library = next(installed.rglob("libholdfast.so.1")).parent
     environment = {**os.environ, "LD_LIBRARY_PATH": "" if static else str(library)}
     result = subprocess.run([program], env=environment, timeout=60, check=False,
                             stdout=subprocess.PIPE, text=True)

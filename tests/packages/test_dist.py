@@ -1,0 +1,57 @@
+"""The tarball in a bare root that has none of its libraries."""
+
+import re
+import subprocess
+
+import pytest
+
+from conftest import ROOT
+
+BUILT = ROOT / "build-dist"
+
+
+@pytest.fixture(scope="module", name="unpacked")
+def unpacked_in_a_root(root):
+    archive = next(BUILT.glob("*.tar.gz"))
+    root.copy(archive, f"{archive}.sha256")
+    root.run(f"sha256sum --check {archive.name}.sha256 && mkdir -p /opt/tools && tar -xf {archive.name} -C /opt/tools --strip-components=1")
+    return root
+
+
+def test_the_program_runs_from_any_folder(unpacked):
+    out = unpacked.run(r"""
+        ldconfig -p | grep -E 'libuv|libnghttp2' && exit 1
+        mv /opt/tools '/opt/other place'
+        cd '/opt/other place'
+        bin/holdfast --version
+        bin/holdfast serve --data /tmp/data --log-file /tmp/log &
+        node=$!
+        for i in $(seq 300); do bin/holdfast status >/dev/null 2>&1 && break; sleep 0.1; done
+        bin/holdfast lock a -- sh -c 'echo token $HOLDFAST_TOKEN'
+        kill -TERM $node && wait $node
+        mv '/opt/other place' /opt/tools
+    """)
+    assert re.search(r"^token \d+$", out, re.MULTILINE), out
+
+
+def test_every_library_is_there(unpacked):
+    out = unpacked.run("for file in /opt/tools/bin/holdfast /opt/tools/lib/holdfast/*.so*; do LD_LIBRARY_PATH=/opt/tools/lib/holdfast ldd $file; done")
+    assert "not found" not in out
+    found = set(re.findall(r"=> (\S+) ", unpacked.run("ldd /opt/tools/bin/holdfast")))
+    assert any(path.startswith("/opt/tools/") and "libuv" in path for path in found), found
+
+
+def test_sinks_load_their_libraries(unpacked):
+    out = unpacked.run("""
+        /opt/tools/bin/holdfast serve --check --data /tmp/data2 --sink-kafka-brokers 127.0.0.1:1 2>&1
+    """)
+    assert "librdkafka" not in out or "cannot" not in out, out
+
+
+def test_a_c_program_is_built_with_it(unpacked):
+    archive = next(BUILT.glob("*.tar.gz"))
+    names = subprocess.run(["tar", "-tf", archive], check=True, stdout=subprocess.PIPE, text=True).stdout
+    for name in ("include/holdfast.h", "lib/libholdfast.so.1", "lib/libholdfast.a", "lib/pkgconfig/holdfast.pc", "share/man/man1/holdfast.1",
+                 "holdfast.cdx.json", "LICENSE"):
+        assert f"/{name}\n" in names, name
+    assert "prefix=${pcfiledir}" in unpacked.run("cat /opt/tools/lib/pkgconfig/holdfast.pc")
