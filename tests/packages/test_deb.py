@@ -72,8 +72,11 @@ def test_a_fresh_install_has_a_user_a_folder_and_no_running_node(installed):
 
 
 def test_the_units_are_valid(installed):
-    installed.run("systemd-analyze verify --man=no /lib/systemd/system/holdfast.service /lib/systemd/system/holdfast@one.service 2>&1 "
-                  "| grep -E 'holdfast' && exit 1 || true")
+    said = installed.run("""
+        systemctl --version
+        systemd-analyze verify --man=no /lib/systemd/system/holdfast.service /lib/systemd/system/holdfast@one.service 2>&1
+    """)
+    assert said.startswith("systemd ") and not [line for line in said.splitlines() if "holdfast" in line], said
     template = installed.run("cat /lib/systemd/system/holdfast@.service")
     assert "/etc/holdfast/%i.ini" in template and "HOLDFAST_DATA=/var/lib/holdfast/%i" in template
     assert "StateDirectory=holdfast/%i" in template and "/usr/local" not in template
