@@ -338,6 +338,14 @@ HF_API void hf_fence_close(hf_fence *fence);
  * token. Call it inside the resource's own serialised write. */
 HF_API int hf_fence_guard(hf_fence *fence, const char *resource, uint64_t token, uint64_t *highest);
 
+/* Replaces a file if no newer token was used for it, durably: after a crash the file is the old one
+ * or the new one, and the mark, in PATH.fence, is never older than the file. Writers in other
+ * processes of the machine wait for each other, at most wait_ms each (HF_ERR_TIMEOUT).
+ * HF_ERR_STALE: nothing was written; *highest (may be NULL) is the newer token. HF_ERR_INVALID: a
+ * symbolic link or another path that is not a regular file. Not for network file systems. */
+HF_API int hf_fence_write_file(const char *path, const void *data, size_t size, uint64_t token,
+                               uint32_t wait_ms, uint64_t *highest);
+
 #ifdef __cplusplus
 }
 #endif

@@ -36,7 +36,7 @@ int hf_fence_open(hf_fence **out, const struct hf_fence_store *store)
 static int open_marks(hf_fence **out, const char *path)
 {
     struct fence_marks *marks;
-    int error = fence_marks_open(&marks, path);
+    int error = fence_marks_open(&marks, path, 0);
     if (error != 0) {
         return error;
     }

@@ -16,12 +16,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/client.h"
 #include "client/proto.h"
 
 #define FIRST_LINE "holdfast-fence 1\n"
+
+enum { RETRY_MS = 5 };
 
 struct mark {
     char *resource;
@@ -133,7 +136,7 @@ static int read_file(struct fence_marks *m)
     return 0;
 }
 
-static bool sync_folder(const char *folder)
+bool fence_sync_folder(const char *folder)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool is_synced = fd >= 0 && fsync(fd) == 0;
@@ -162,10 +165,25 @@ static bool write_file(const struct fence_marks *m)
         errno = error;
         return false;
     }
-    return rename(m->new_path, m->path) == 0 && sync_folder(m->folder);
+    return rename(m->new_path, m->path) == 0 && fence_sync_folder(m->folder);
 }
 
-static int take_file(struct fence_marks *m, const char *path)
+/* flock(2) has no time limit. */
+static bool wait_flock(int fd, uint32_t wait_ms)
+{
+    const struct timespec pause = {.tv_nsec = RETRY_MS * 1000000};
+    uint32_t waited_ms = 0;
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if ((errno != EWOULDBLOCK && errno != EINTR) || waited_ms >= wait_ms) {
+            return false;
+        }
+        (void)nanosleep(&pause, NULL);
+        waited_ms += RETRY_MS;
+    }
+    return true;
+}
+
+static int take_file(struct fence_marks *m, const char *path, uint32_t wait_ms)
 {
     size_t size = strlen(path) + 8;
     char *lock_path = client_alloc(size);
@@ -177,9 +195,10 @@ static int take_file(struct fence_marks *m, const char *path)
     m->folder = client_copy(dirname(copy));
     m->lock_fd = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     int error = 0;
-    if (m->lock_fd < 0 || flock(m->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+    if (m->lock_fd < 0 || !wait_flock(m->lock_fd, wait_ms)) {
         error = errno == EWOULDBLOCK
-                    ? error_set(HF_ERR_SYSTEM, "%s is in use by another fence", path)
+                    ? error_set(wait_ms == 0 ? HF_ERR_SYSTEM : HF_ERR_TIMEOUT,
+                                "%s is in use by another fence", path)
                     : error_set(HF_ERR_SYSTEM, "%s: %s", lock_path, strerrordesc_np(errno));
     }
     free(copy);
@@ -187,11 +206,11 @@ static int take_file(struct fence_marks *m, const char *path)
     return error != 0 ? error : read_file(m);
 }
 
-int fence_marks_open(struct fence_marks **out, const char *path)
+int fence_marks_open(struct fence_marks **out, const char *path, uint32_t wait_ms)
 {
     struct fence_marks *m = client_alloc(sizeof(*m));
     m->lock_fd = -1;
-    int error = path == NULL ? 0 : take_file(m, path);
+    int error = path == NULL ? 0 : take_file(m, path, wait_ms);
     if (error != 0) {
         fence_marks_close(m);
         return error;

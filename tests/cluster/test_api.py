@@ -122,6 +122,21 @@ def fences(s):
           accepted=True, reason="ok")
 
 
+def fences_for_proxies(s):
+    """A proxy sees only the status."""
+    held = s.request("POST", "/api/v1/locks/NAME/proxied/acquire", {"client_id": "ann"}, acquired=True)["fencing_token"]
+    resource = f"{s.prefix}/proxied"
+    for query, token, status, expected in (
+            ("?refuse_with=403", held, 200, {"accepted": True, "reason": "ok"}),
+            ("?refuse_with=403", held - 1, 403, {"accepted": False, "reason": "stale_token"}),
+            ("?refuse_with=403", 2**53 - 1, 403, {"accepted": False, "reason": "not_issued"}),
+            ("", held - 1, 200, {"accepted": False, "reason": "stale_token"}),
+            ("?refuse_with=500", held, 400, {}), ("?refuse_with=", held, 400, {}), ("?refuse=403", held, 400, {})):
+        s.request("POST", "/api/v1/fence/check" + query, {"resource": resource, "fencing_token": token}, status=status, **expected)
+    s.request("POST", "/api/v1/fence/check?refuse_with=403", {"resource": resource, "fencing_token": held, "lock": f"{s.prefix}/other"},
+              status=403, accepted=False, reason="not_owner")
+
+
 def fences_of_a_lock(s):
     """The resource NAME is protected by a lock of another name: only its present holder passes."""
     resource = f"{s.prefix}/of-lock"
@@ -224,7 +239,7 @@ def credentials(s):
     s.request("DELETE", f"{auth}/tokens/{made['number']}", status=404, code="policy_not_found")
 
 
-CHAPTERS = (locks, exactly_once, semaphores, multilocks, sessions, elections, fences, fences_of_a_lock, fence_resets, operators,
+CHAPTERS = (locks, exactly_once, semaphores, multilocks, sessions, elections, fences, fences_for_proxies, fences_of_a_lock, fence_resets, operators,
             alerts, seed, cluster_itself, credentials)
 # Streams are in test_watch.py, history in test_history.py, log levels in test_config.py, the snapshot in test_snapshot_save.py.
 ELSEWHERE = {"lockHistory", "watch", "observe", "showLogLevel", "setLogLevel", "saveSnapshot"}

@@ -48,7 +48,7 @@ class OpenApi:
         while isinstance(node, dict) and "$ref" in node:
             found = self.document
             for word in node["$ref"].removeprefix("#/").split("/"):
-                found = found[word]
+                found = found[word.replace("~1", "/")]
             node = found
         return node
 

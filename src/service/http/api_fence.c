@@ -6,6 +6,7 @@
 #include "service/http/body.h"
 #include "service/request/acquire.h"
 #include "service/request/list_lock.h"
+#include "wire/uri.h"
 
 enum { CHECK_BYTES = LIMIT_NAME + LIMIT_REQUEST_ID + 128 };
 
@@ -39,6 +40,13 @@ static void render_check(struct api_request *x, const struct result *r, struct j
     json_put_u64(w, "highest", r->highest);
     json_put_bool(w, "advisory", true);
     json_put_text(w, "reason", reason_name(r->reason));
+}
+
+/* A proxy that sees only the status, such as nginx with auth_request. */
+static void render_check_403(struct api_request *x, const struct result *r, struct json_writer *w)
+{
+    render_check(x, r, w);
+    x->status = r->accepted ? 200 : 403;
 }
 
 static void check_free(struct api_request *x, struct search_work *work)
@@ -149,8 +157,12 @@ void fence_check(struct api_request *x, const struct body *b, render_fn render)
 void api_fence_check(struct api_request *x)
 {
     struct body b;
-    if (BODY_READ(x, &b, check_fields)) {
-        fence_check(x, &b, render_check);
+    struct slice refuse_with;
+    bool is_given = uri_query_text(x->parameters, "refuse_with", &refuse_with);
+    if (is_given && !slice_equal(refuse_with, slice_of("403"))) {
+        api_request_fail(x, HF_FIELD_RANGE, "refuse_with: must be 403");
+    } else if (BODY_READ(x, &b, check_fields)) {
+        fence_check(x, &b, is_given ? render_check_403 : render_check);
         body_close(&b);
     }
 }

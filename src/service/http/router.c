@@ -22,6 +22,7 @@ static const char *const observe_parameters[] = {"last_event_id", NULL};
 static const char *const policy_parameters[] = {"dry_run", "end_sessions", NULL};
 static const char *const explain_parameters[] = {"principal", "right", "name", "tenant", NULL};
 static const char *const token_parameters[] = {"principal", NULL};
+static const char *const check_parameters[] = {"refuse_with", NULL};
 static const char *const hot_parameters[] = {"by", "limit", NULL};
 static const char *const probe_parameters[] = {"verbose", "format", NULL};
 
@@ -54,7 +55,7 @@ static const struct route routes[] = {
     {HTTP_POST, ROUTE_EXACT, MULTILOCK "acquire", NULL, api_multilock_acquire, NEED_LOCK, NULL},
     {HTTP_POST, ROUTE_EXACT, MULTILOCK "release", NULL, api_multilock_release, NEED_OWNER, NULL},
     {HTTP_POST, ROUTE_EXACT, MULTILOCK "renew", NULL, api_multilock_renew, NEED_LOCK, NULL},
-    {HTTP_POST, ROUTE_EXACT, "/api/v1/fence/check", NULL, api_fence_check, NEED_LOCK, NULL},
+    {HTTP_POST, ROUTE_EXACT, "/api/v1/fence/check", NULL, api_fence_check, NEED_LOCK, check_parameters},
     {HTTP_POST, ROUTE_EXACT, "/api/v1/fence/reset", NULL, api_fence_reset, NEED_OPERATE, NULL},
     {HTTP_POST, ROUTE_NAME, ELECTIONS, "campaign", api_campaign, NEED_LOCK, NULL},
     {HTTP_POST, ROUTE_NAME, ELECTIONS, "proclaim", api_proclaim, NEED_LOCK, NULL},

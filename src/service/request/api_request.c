@@ -29,6 +29,7 @@ void api_request_init(struct api_request *x, struct service *s,
     x->now = false;
     x->ttl_ms = 0;
     x->refused = HF_OK;
+    x->status = 0;
     x->refusal = (struct quota_refusal){.limit = 0};
     x->render = NULL;
     x->pending = NULL;
@@ -202,7 +203,7 @@ static void give_result(struct api_request *x, struct pending_request *pending, 
     if (is_json) {
         json_write_close(&w);
     }
-    give(x, status, pending, HF_OK, NULL);
+    give(x, x->status != 0 ? x->status : status, pending, HF_OK, NULL);
 }
 
 static const char *wrong_tier_text(const struct api_request *x)

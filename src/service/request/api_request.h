@@ -126,6 +126,7 @@ struct api_request {
     enum tier tier;                        /* requested (S10) */
     uint32_t ttl_ms;                       /* of a session; a replayed result lacks it */
     enum hf_error refused;                 /* set by a render function with nothing to show */
+    int status;                            /* set by a render function; 0: as its caller says */
     render_fn render;
     struct pending_request *pending; /* in flight */
     uint64_t member;                 /* of the cluster, in path or body; 0: none */
