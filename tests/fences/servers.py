@@ -1,11 +1,13 @@
 """Real servers of others, each in a folder of its own, ended with the tests."""
 
 import glob
+import http.client
 import os
 import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -104,3 +106,80 @@ class Redis(Server):
     def is_ready(self):
         return subprocess.run([program("redis-cli"), "-p", str(self.port), "ping"], capture_output=True, text=True,
                               check=False).stdout == "PONG\n"
+
+
+class Web(Server):
+    """web_service.py by a server of others: gunicorn (WSGI) or uvicorn (ASGI), with two processes that share the fence."""
+
+    def __init__(self, folder, kind):
+        super().__init__(folder)
+        self.kind = kind
+        self.address = f"127.0.0.1:{harness.free_ports(1)[0]}"
+
+    def start(self):
+        port = self.address.rpartition(":")[2]
+        commands = {
+            "wsgi": ["-m", "gunicorn", "--workers", "2", "--bind", self.address, "web_service:wsgi"],
+            "plain_wsgi": ["-m", "gunicorn", "--worker-class", "gthread", "--threads", "4", "--bind", self.address, "web_service:plain_wsgi"],
+            "asgi": ["-m", "uvicorn", "--workers", "2", "--host", "127.0.0.1", "--port", port, "--log-level", "warning", "web_service:asgi"],
+        }
+        path = f"{harness.ROOT}/sdk/python:{harness.ROOT}/tests/fences"
+        for place in ("bare", "fenced"):
+            (self.folder / place).touch()
+        self.spawn([sys.executable, *commands[self.kind]], env={**harness.environment(), "PYTHONPATH": path, "WEB_SERVICE_FOLDER": str(self.folder)})
+
+    def request(self, method, path, body=None, headers=None):
+        connection = http.client.HTTPConnection(self.address, timeout=harness.PATIENCE)
+        try:
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode(), dict(answer.getheaders())
+        finally:
+            connection.close()
+
+    def is_ready(self):
+        try:
+            return self.request("GET", "/bare")[0] == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def read(self, name):
+        return (self.folder / name).read_text(encoding="ascii")
+
+
+class Nginx(Server):
+    """Debian's nginx with contrib/nginx/holdfast_fence.conf, between clients and `service`."""
+
+    def __init__(self, folder, cluster, service):
+        super().__init__(folder)
+        self.cluster = cluster
+        self.service = service
+        self.address = f"127.0.0.1:{harness.free_ports(1)[0]}"
+
+    def start(self):
+        nodes = " ".join(f"server {node.client};" for node in self.cluster)
+        (self.folder / "nginx.conf").write_text(f"""
+            daemon off; worker_processes 1; pid {self.folder}/pid; error_log stderr;
+            events {{ }}
+            http {{
+                access_log off;
+                client_body_temp_path {self.folder}/body; proxy_temp_path {self.folder}/proxy; fastcgi_temp_path {self.folder}/fastcgi;
+                uwsgi_temp_path {self.folder}/uwsgi; scgi_temp_path {self.folder}/scgi;
+                upstream holdfast {{ {nodes} }}
+                map $http_holdfast_token $holdfast_token {{ default ""; "~^[1-9][0-9]{{0,15}}$" $http_holdfast_token; }}
+                server {{
+                    listen {self.address};
+                    include {harness.ROOT}/contrib/nginx/holdfast_fence.conf;
+                    location / {{ proxy_pass http://{self.service.address}; }}
+                    location /fenced {{
+                        set $holdfast_resource "stale/nginx";
+                        auth_request /holdfast-fence-check;
+                        proxy_pass http://{self.service.address};
+                    }}
+                }}
+            }}""", encoding="ascii")
+        user = [] if os.geteuid() else ["-g", "user root;"]
+        self.spawn([program("nginx"), "-p", self.folder, "-c", self.folder / "nginx.conf", *user])
+
+    request = Web.request
+    is_ready = Web.is_ready

@@ -112,3 +112,54 @@ class Objects:
     def write(self, name, token, value):
         from holdfast.fence import objects
         objects.put(self.store, "close/fenced", value.encode(), token)
+
+
+class Web:
+    """A service over HTTP that checks the token in the header Holdfast-Token."""
+
+    class Refused(Exception):
+        pass
+
+    refusals = Refused
+
+    def __init__(self, config):
+        self.address, self.statuses = config["address"], config["statuses"]
+
+    def post(self, path, value, headers):
+        import http.client
+        connection = http.client.HTTPConnection(self.address, timeout=60)
+        try:
+            connection.request("POST", path, value, headers)
+            answer = connection.getresponse()
+            text = answer.read().decode()
+        finally:
+            connection.close()
+        if answer.status in self.statuses:
+            raise Web.Refused(f"{answer.status} {text}")
+        assert answer.status == 200, (answer.status, text)
+
+    def write_bare(self, value):
+        self.post("/bare", value, {})
+
+    def write(self, name, token, value):
+        self.post("/fenced", value, {"Holdfast-Token": str(token)})
+
+
+class Grpc:
+    """A service over gRPC that checks the token in its metadata."""
+
+    def __init__(self, address):
+        import grpc
+        self.refusals = grpc.RpcError
+        self.channel = grpc.insecure_channel(address)
+
+    def write_bare(self, value):
+        self.channel.unary_unary("/test.Values/SetBare")(value.encode(), timeout=60)
+
+    def write(self, name, token, value):
+        import grpc
+        try:
+            self.channel.unary_unary("/test.Values/Set")(value.encode(), timeout=60, metadata=(("holdfast-token", str(token)),))
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.FAILED_PRECONDITION, error
+            raise

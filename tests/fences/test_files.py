@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+import harness
 import holdfast
 from conftest import ROOT
 from holdfast.fence import FenceBusy, FileFence, StaleToken, files
@@ -24,6 +25,29 @@ def read(path):
 
 def test_a_writer_that_was_stopped_past_its_ttl_is_refused(scenario, tmp_path, path):
     scenario.run("stale/file", "File", str(tmp_path), lambda: read(tmp_path / "bare"), lambda: read(path))
+
+
+@pytest.fixture(scope="module")
+def c_writer(tmp_path_factory):
+    """c_writer.c, linked with the libholdfast of this build."""
+    library = harness.PROGRAM.parent / "src/client"
+    program = tmp_path_factory.mktemp("c") / "c_writer"
+    subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include", "-o", program, ROOT / "tests/fences/c_writer.c",
+                    library / "libholdfast.so", f"-Wl,-rpath,{library}"], check=True)
+    return program
+
+
+def test_a_writer_in_c_that_was_stopped_past_its_ttl_is_refused(scenario, tmp_path, path, c_writer):
+    scenario.run_programs("stale/c-file", [c_writer, tmp_path], lambda: read(tmp_path / "bare"), lambda: read(path))
+
+
+def test_a_writer_in_python_is_refused_after_one_in_c(scenario, tmp_path, path, c_writer):
+    scenario.run_programs("stale/c-file", [c_writer, tmp_path], lambda: read(tmp_path / "bare"), lambda: read(path))
+    mark = FileFence(f"{path}.fence").marks()["file"]
+    with pytest.raises(StaleToken):
+        files.write_file(path, b"python", mark - 1)
+    files.write_file(path, b"python", mark)
+    assert read(path) == "python"
 
 
 def test_the_mark_is_in_the_format_of_libholdfast(path):
