@@ -20,10 +20,11 @@ WORDS = {
     "auth": ["bootstrap", "rescue", "show", "apply", "explain", "tenants", "whoami"],
     "token": ["create", "list", "revoke"],
     "cert": ["init", "node", "client", "show"],
+    "session": ["open", "renew", "close"],
     "snapshot": ["save", "inspect", "restore"],
     "help": [],
 }
-TAKE_NAMES = ["lock", "elect", "ls", "show", "watch", "force-unlock", "revoke"]
+TAKE_NAMES = ["lock", "acquire", "elect", "ls", "show", "watch", "force-unlock", "revoke"]
 RUN_COMMANDS = ["lock", "elect"]
 FLAG = re.compile(r"^ {2,6}(?:-(\w), |    )?--([a-z][a-z-]*)(?:[ =](\S+))?(?: {2,}(\S.*))?\s*$")
 

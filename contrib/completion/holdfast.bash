@@ -8,7 +8,7 @@ _holdfast() {
     local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [[ $COMP_CWORD -eq 1 ]]; then
-        COMPREPLY=($(compgen -W "help lock elect serve dev ls show history watch sessions sinks status doctor top hot audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "help lock elect acquire renew release session serve dev ls show history watch sessions sinks status doctor top hot audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
         return
     fi
     case $command in
@@ -21,18 +21,32 @@ _holdfast() {
         done
         ;;
     help)
-        COMPREPLY=($(compgen -W "lock elect serve dev ls show history watch sessions sinks status doctor top hot audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "lock elect acquire renew release session serve dev ls show history watch sessions sinks status doctor top hot audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
         return
         ;;
     esac
     case $command in
     lock)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nonblock --wait --shared --exclusive --limit --permits --ttl --kill-after --lock-delay --max-hold --conflict-exit-code --command --status-fd --tier --detect-deadlock --trace --verbose --endpoints --timeout --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nonblock --wait --shared --exclusive --limit --permits --ttl --kill-after --lock-delay --max-hold --conflict-exit-code --command --status-fd --linger --tier --detect-deadlock --trace --verbose --endpoints --timeout --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
         ;;
     elect)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--listen --changes --nonblock --wait --ttl --kill-after --lock-delay --max-hold --conflict-exit-code --status-fd --trace --verbose --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
+        ;;
+    acquire)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nonblock --wait --shared --exclusive --limit --permits --ttl --session --lock-delay --max-hold --conflict-exit-code --tier --detect-deadlock --client --request-id --trace --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        [[ $cur == -* ]] || _holdfast_names
+        ;;
+    renew)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--ttl --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        ;;
+    release)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        ;;
+    session)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--ttl --client --request-id --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        [[ $COMP_CWORD -eq 2 ]] && COMPREPLY+=($(compgen -W "open renew close" -- "$cur"))
         ;;
     serve)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--id --data --client --peer --resp --resp-tier --resp-del --advertise-client --cluster --cluster-name --bootstrap --join --auth --server-names --tls-cert --tls-key --tls-ca --tls-min --peer-secret-file --peer-secret-required --insecure --election-timeout --heartbeat --request-timeout --slow-request --ttl-min --snapshot-log-size --segment-size --connections-max-bytes --state-max --events-max-bytes --events-max-age --disk-io --max-clients --max-clients-per-address --sandbox --log-format --log-level --log-file --efficiency-backend --efficiency-fallback --redis --redis-user --redis-db --redis-prefix --redis-timeout --sink-file --sink-file-max-bytes --sink-file-keep --sink-kafka-brokers --sink-kafka-topic --sink-kafka-config --sink-webhook-url --sink-webhook-secret-file --sink-webhook-ca --sink-webhook-http --sink-webhook-timeout --sink-prefix --config --check --help" -- "$cur"))

@@ -150,6 +150,7 @@ static int try_all(struct api *api, const struct cli_request *request, int64_t d
                 return 0;
             }
             was_answered |= h->status != 0;
+            api->may_be_executed |= outcome == ATTEMPT_UNKNOWN;
             http_close(h);
             if (outcome == ATTEMPT_UNKNOWN && request->repeat == API_ONCE) {
                 cli_say("%s received the request and sent no answer (%s): the request may have "
@@ -166,7 +167,8 @@ static int try_all(struct api *api, const struct cli_request *request, int64_t d
     }
 }
 
-static int read_answer(struct http *h, struct api_answer *answer, int64_t deadline_ms)
+static int read_answer(const struct api *api, struct http *h, struct api_answer *answer,
+                       int64_t deadline_ms)
 {
     enum http_state state;
     struct fault fault;
@@ -174,7 +176,9 @@ static int read_answer(struct http *h, struct api_answer *answer, int64_t deadli
         state = http_read_body(h, &answer->text, deadline_ms);
     } while (state == HTTP_MORE);
     if (state == HTTP_BROKEN) {
-        cli_say("the answer of %s is incomplete: %s; try again", h->authority, h->problem);
+        if (!api->is_quiet) {
+            cli_say("the answer of %s is incomplete: %s; try again", h->authority, h->problem);
+        }
         return EXIT_UNREACHABLE;
     }
     answer->tree = json_tree_parse(buffer_bytes(&answer->text), &fault);
@@ -194,6 +198,10 @@ static int fail_refused(struct api *api, int status, const struct json_t *tree)
     struct slice message = json_tree_text(json_tree_get(error, "message"));
     (void)snprintf(api->problems[api->current], HTTP_PROBLEM, "%.*s", (int)message.len,
                    (const char *)message.data);
+    (void)snprintf(api->message, sizeof(api->message), "%.*s (%.*s)", (int)message.len,
+                   (const char *)message.data, (int)code.len, (const char *)code.data);
+    api->status = status;
+    api->may_be_executed |= status == 504;
     if (!api->is_quiet) {
         cli_say("%.*s (%.*s)", (int)message.len, (const char *)message.data, (int)code.len,
                 (const char *)code.data);
@@ -207,13 +215,16 @@ int api_call(struct api *api, const struct cli_request *request, struct api_answ
 {
     struct http h;
     int64_t deadline_ms = clock_boot_ms() + (int64_t)api->timeout_ms;
+    api->status = 0;
+    api->may_be_executed = false;
     int code = try_all(api, request, deadline_ms, &h);
     if (code != 0) {
         return code;
     }
     *answer = (struct api_answer){.tree = NULL};
     buffer_init(&answer->text, memory_system(), API_ANSWER_MAX);
-    code = read_answer(&h, answer, deadline_ms);
+    code = read_answer(api, &h, answer, deadline_ms);
+    api->may_be_executed |= code != 0;
     if (code == 0 && h.status != 200) {
         code = fail_refused(api, h.status, answer->tree);
     }
@@ -240,7 +251,7 @@ int api_stream(struct api *api, const char *target, struct http *http)
     }
     struct api_answer answer = {.tree = NULL};
     buffer_init(&answer.text, memory_system(), API_ANSWER_MAX);
-    code = read_answer(http, &answer, deadline_ms);
+    code = read_answer(api, http, &answer, deadline_ms);
     if (code == 0) {
         code = fail_refused(api, http->status, answer.tree);
     }

@@ -18,6 +18,11 @@ struct api {
     unsigned current; /* the last that answered */
     uint64_t timeout_ms;
     bool is_quiet; /* api_call prints nothing; see api_problem */
+
+    /* About the last call. */
+    int status;           /* of the refusal; 0: there was none */
+    char message[256];    /* of the refusal */
+    bool may_be_executed; /* an endpoint received the request and sent no answer, or 504 */
 };
 
 /* On failure prints the problem; the exit code is EXIT_USAGE. */

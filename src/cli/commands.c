@@ -16,6 +16,9 @@ static const struct cli_command commands[] = {
      "releases the lock when COMMAND ends. If the lock is lost, COMMAND is killed before another client can\n"
      "acquire the lock. Several names are acquired together, all or none. As in flock(1),\n"
      "`holdfast lock NAME COMMAND...` and `holdfast lock NAME -c STRING` work too.\n\n"
+     "With --linger the lock is kept for some time after COMMAND ended, with any exit code. A job of another\n"
+     "machine whose clock is late then finds the lock held, and not a run that is already over. A signal or a\n"
+     "revocation ends this time early; a loss in it is reported on stderr. The exit code stays that of COMMAND.\n\n"
      "The exit code is that of COMMAND, 128+N if signal N killed it, or 64 wrong usage, 69 unreachable,\n"
      "75 not acquired, 77 denied, 79 lock lost, 126 COMMAND cannot be run, 127 COMMAND not found."},
     {"elect", "run a command while this client is elected leader", "NAME [VALUE] [FLAGS] [--listen] [-- COMMAND...]",
@@ -24,6 +27,43 @@ static const struct cli_command commands[] = {
      "Waits to be elected, publishes VALUE, and runs COMMAND while it is the leader. If the leadership is\n"
      "lost, COMMAND is killed as by `holdfast lock`, with the same exit codes. HOLDFAST_TOKEN is the epoch.\n"
      "Without COMMAND it prints a line when it is elected and stays leader until a signal."},
+    {"acquire", "acquire a lock for a script that cannot be wrapped by `lock`", "NAME... [FLAGS]",
+     "lock=$(holdfast acquire -n cron/nightly --ttl 10m) || exit; eval \"$lock\"",
+     acquire_main, acquire_options,
+     "Waits for the lock and prints shell variables: HOLDFAST_LOCK, HOLDFAST_TOKEN (the fencing token),\n"
+     "HOLDFAST_LEASE (for `holdfast renew` and `holdfast release`), HOLDFAST_UNTIL. No process keeps the lock:\n"
+     "it ends after the TTL, unless the script renews it. Prefer `holdfast lock` where a command can be wrapped:\n"
+     "it renews, and it kills the command when the lock is lost.\n\n"
+     "HOLDFAST_UNTIL is the time, in seconds as in /proc/uptime, until which the lock is certainly held. With\n"
+     "HOLDFAST_SESSION, or --session, the lock belongs to that session (`holdfast session`). A lost answer is\n"
+     "no problem: the request is repeated with the same id. A signal withdraws it.\n\n"
+     "The exit code is 0, or 64 wrong usage, 69 unreachable, 75 not acquired, 77 denied, 79 lost again, or the\n"
+     "session has ended, 128+N ended by signal N. After a failure stdout has `(exit CODE)`, so that\n"
+     "eval \"$(holdfast acquire ...)\" fails too."},
+    {"renew", "renew a lock that `acquire` acquired", "[LEASE] [--ttl DURATION]",
+     "holdfast renew || exit   # with HOLDFAST_LEASE in the environment",
+     renew_main, renew_options,
+     "LEASE is HOLDFAST_LEASE of `holdfast acquire`, by default from the environment, where other users cannot\n"
+     "see it. Whoever has it can renew and release the lock. Prints the new HOLDFAST_UNTIL.\n\n"
+     "The exit code is 0, 69 unreachable (the lock may still be held, until HOLDFAST_UNTIL at least), 77 denied,\n"
+     "79 it is not held any more: stop what it protects."},
+    {"release", "release a lock that `acquire` acquired", "[LEASE]",
+     "holdfast release   # with HOLDFAST_LEASE in the environment",
+     release_main, release_options,
+     "LEASE is HOLDFAST_LEASE of `holdfast acquire`, by default from the environment. Releasing twice is no error.\n\n"
+     "The exit code is 0, 69 unreachable (the lock ends after its TTL), 77 denied, 79 the lock was lost before: what\n"
+     "it protected may have been disturbed."},
+    {"session", "open, renew and close a session that holds the locks of a script", "open|renew|close [SESSION] [FLAGS]",
+     "session=$(holdfast session open --ttl 5m) || exit; eval \"$session\"",
+     session_main, session_options,
+     "The actions:\n"
+     "  holdfast session open                 prints HOLDFAST_SESSION as a shell variable\n"
+     "  holdfast session renew [SESSION]      renews the session and all its locks\n"
+     "  holdfast session close [SESSION]      releases all its locks\n"
+     "\n"
+     "`holdfast acquire` takes HOLDFAST_SESSION from the environment: then one renewal is enough for all locks, and\n"
+     "one close releases them. SESSION is by default from the environment too. `holdfast sessions` lists sessions.\n\n"
+     "The exit code is 0, 69 unreachable, 77 denied, 79 the session has ended, and its locks with it."},
     {"serve", "run one node; without flags, a cluster of one node", "[FLAGS]",
      "holdfast serve --id 1 --cluster 1=10.0.0.1:4654,2=10.0.0.2:4654,3=10.0.0.3:4654 --bootstrap",
      serve_main, NULL, NULL},

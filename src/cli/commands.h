@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 
+int acquire_main(int count, char **arguments);
 int alert_main(int count, char **arguments);
 int auth_main(int count, char **arguments);
 int bench_main(int count, char **arguments); /* src/bench */
@@ -16,11 +17,14 @@ int history_main(int count, char **arguments);
 int ls_main(int count, char **arguments);
 int show_main(int count, char **arguments);
 int watch_main(int count, char **arguments);
+int session_main(int count, char **arguments);
 int sessions_main(int count, char **arguments);
 int sinks_main(int count, char **arguments);
 int status_main(int count, char **arguments);
 int audit_main(int count, char **arguments);
 int force_unlock_main(int count, char **arguments);
+int release_main(int count, char **arguments);
+int renew_main(int count, char **arguments);
 int reset_fence_main(int count, char **arguments);
 int revoke_main(int count, char **arguments);
 int hot_main(int count, char **arguments);
@@ -30,6 +34,7 @@ int token_main(int count, char **arguments);
 int top_main(int count, char **arguments);
 int snapshot_main(int count, char **arguments);
 
+extern const struct flag acquire_options[];
 extern const struct flag alert_options[];
 extern const struct flag auth_options[];
 extern const struct flag cert_options[];
@@ -40,11 +45,14 @@ extern const struct flag history_options[];
 extern const struct flag ls_options[];
 extern const struct flag show_options[];
 extern const struct flag watch_options[];
+extern const struct flag session_options[];
 extern const struct flag sessions_options[];
 extern const struct flag sinks_options[];
 extern const struct flag status_options[];
 extern const struct flag audit_options[];
 extern const struct flag force_unlock_options[];
+extern const struct flag release_options[];
+extern const struct flag renew_options[];
 extern const struct flag reset_fence_options[];
 extern const struct flag revoke_options[];
 extern const struct flag hot_options[];

@@ -10,7 +10,7 @@
 #define EXIT_OURS 70         /* internal or system error */
 #define EXIT_NOT_ACQUIRED 75 /* another client holds it; `lock -E` overrides it */
 #define EXIT_DENIED 77       /* not allowed */
-#define EXIT_LOST 79         /* lock lost while the command ran; the command was killed */
+#define EXIT_LOST 79         /* lock or session lost; a command that ran was killed */
 #define EXIT_CANNOT_RUN 126  /* the command exists but cannot be run */
 #define EXIT_NO_COMMAND 127  /* command not found */
 #define EXIT_SIGNAL 128      /* plus the signal */

@@ -2,42 +2,22 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "cli/commands.h"
 #include "cli/exits.h"
+#include "cli/lock_flags.h"
 #include "cli/say.h"
 #include "cli/wrap.h"
-
-enum { NAMES_TEXT = 64 * 514, NAMES_MAX = 64 };
 
 struct lock_settings {
     struct cli_common common;
     struct wrap_options wrap;
-    bool no_wait;
-    bool is_shared;
-    bool is_exclusive;
-    bool detect_deadlock;
-    uint64_t wait_ms;
-    uint64_t permits;
-    uint64_t limit;
-    const char *tier;
-    bool is_fast;
+    struct lock_flags lock;
     const char *command;
 };
 
 const struct flag lock_options[] = {
-    {"nonblock", 'n', FLAG_SWITCH(struct lock_settings, no_wait), NULL,
-     "do not wait: exit with 75 if it is held"},
-    {"wait", 'w', FLAG_DURATION(struct lock_settings, wait_ms), "DURATION",
-     "maximum time to wait (default: no limit)"},
-    {"shared", 's', FLAG_SWITCH(struct lock_settings, is_shared), NULL, "acquire a shared lock"},
-    {"exclusive", 'x', FLAG_SWITCH(struct lock_settings, is_exclusive), NULL,
-     "acquire an exclusive lock (the default)"},
-    {"limit", 'l', FLAG_NUMBER(struct lock_settings, limit), "N",
-     "acquire a semaphore with N permits in total"},
-    {"permits", 'p', FLAG_NUMBER(struct lock_settings, permits), "K",
-     "with --limit: permits to acquire (default: 1)"},
+    LOCK_FLAGS_OPTIONS(struct lock_settings, lock),
     {"ttl", 't', FLAG_DURATION(struct lock_settings, wrap.ttl_ms), "DURATION",
      "time from the last confirmation to the end of the lock (default: 30s)"},
     {"kill-after", 'k', FLAG_DURATION(struct lock_settings, wrap.kill_after_ms), "DURATION",
@@ -51,9 +31,10 @@ const struct flag lock_options[] = {
      "run STRING with $SHELL -c"},
     {"status-fd", 0, FLAG_NUMBER(struct lock_settings, wrap.status_fd), "N",
      "at the end, write a JSON line to it: acquired, token, lost, child_exit, reason"},
-    {"tier", 0, FLAG_TEXT(struct lock_settings, tier), "TIER",
-     "correctness, or efficiency: faster, lost if the leader changes (default: correctness)"},
-    {"detect-deadlock", 0, FLAG_SWITCH(struct lock_settings, detect_deadlock), NULL,
+    {"linger", 0, FLAG_DURATION_IN(struct lock_settings, wrap.linger_ms, 0, WRAP_LINGER_MAX_MS),
+     "DURATION", "keep the lock for that long after the command ended (default: 0)"},
+    LOCK_TIER_OPTION(struct lock_settings, lock),
+    {"detect-deadlock", 0, FLAG_SWITCH(struct lock_settings, lock.detect_deadlock), NULL,
      "fail instead of waiting if waiting would be a deadlock"},
     WRAP_TRACE_OPTION(struct lock_settings),
     {"verbose", 'v', FLAG_SWITCH(struct lock_settings, wrap.is_verbose), NULL,
@@ -71,28 +52,6 @@ static bool fail(const char *problem)
     return false;
 }
 
-static bool check(struct lock_settings *o)
-{
-    if (o->is_shared && o->is_exclusive) {
-        return fail("-s and -x cannot be combined");
-    }
-    if (o->limit == 0 && o->permits != 0) {
-        return fail("--permits needs --limit");
-    }
-    if (o->limit != 0 && (o->is_shared || o->limit > UINT32_MAX || o->permits > o->limit)) {
-        return fail(o->is_shared
-                        ? "--limit and -s cannot be combined"
-                        : "--permits must not be more than --limit, which is at most 2^32-1");
-    }
-    if (o->tier != NULL) {
-        o->is_fast = strcasecmp(o->tier, "efficiency") == 0;
-        if (!o->is_fast && strcasecmp(o->tier, "correctness") != 0) {
-            return fail("--tier must be correctness or efficiency");
-        }
-    }
-    return wrap_check(&o->wrap);
-}
-
 /* Names and the command. Without `--` as in flock(1): one name, then the command. */
 static bool split(struct lock_settings *o, struct flag_words *words, int *names)
 {
@@ -102,18 +61,12 @@ static bool split(struct lock_settings *o, struct flag_words *words, int *names)
         o->command = words->items[2]; /* flock NAME -c STRING */
         words->count = 1;
     }
-    if (*names == 0) {
-        return fail("NAME is missing");
-    }
-    if (*names > NAMES_MAX) {
-        return fail("at most 64 names are allowed");
+    if (!lock_flags_check_names("lock", &o->lock, *names)) {
+        return false;
     }
     if ((words->count > *names) == (o->command != NULL)) {
         return fail(o->command != NULL ? "-c and a COMMAND cannot be combined"
                                        : "COMMAND is missing");
-    }
-    if (*names > 1 && (o->is_shared || o->limit != 0)) {
-        return fail("several names can only be acquired as exclusive locks");
     }
     return true;
 }
@@ -128,33 +81,26 @@ static bool has_separator(int count, char **arguments)
     return false;
 }
 
-static void join(char *out, size_t size, char **items, int count)
-{
-    size_t len = 0;
-    out[0] = '\0';
-    for (int i = 0; i < count && len < size; i++) {
-        len += (size_t)snprintf(out + len, size - len, "%s%s", i > 0 ? " " : "", items[i]);
-    }
-}
-
 static int run(struct lock_settings *o, const char *const *names, size_t count,
                struct program *program)
 {
     struct wrap w;
     struct hf_lock_options lock = HF_LOCK_OPTIONS;
     hf_call *call = NULL;
-    o->wrap.is_impatient = o->no_wait || o->wait_ms == 0;
+    o->wrap.is_impatient = o->lock.no_wait || o->lock.wait_ms == 0;
     int code = wrap_begin(&w, &o->wrap, program);
     if (code == 0) {
         wrap_lock_options(&w, &lock);
-        lock.wait_ms = o->no_wait                 ? 0
-                       : o->wait_ms == UINT64_MAX ? HF_WAIT_FOREVER
-                                                  : (int64_t)o->wait_ms;
-        lock.mode = o->limit != 0 ? HF_SEMAPHORE : o->is_shared ? HF_SHARED : HF_EXCLUSIVE;
-        lock.limit = (uint32_t)o->limit;
-        lock.permits = (uint32_t)o->permits;
-        lock.detect_deadlock = o->detect_deadlock;
-        lock.tier = o->is_fast ? HF_EFFICIENCY : HF_CORRECTNESS;
+        lock.wait_ms = o->lock.no_wait                 ? 0
+                       : o->lock.wait_ms == UINT64_MAX ? HF_WAIT_FOREVER
+                                                       : (int64_t)o->lock.wait_ms;
+        lock.mode = o->lock.limit != 0  ? HF_SEMAPHORE
+                    : o->lock.is_shared ? HF_SHARED
+                                        : HF_EXCLUSIVE;
+        lock.limit = (uint32_t)o->lock.limit;
+        lock.permits = (uint32_t)o->lock.permits;
+        lock.detect_deadlock = o->lock.detect_deadlock;
+        lock.tier = o->lock.is_fast ? HF_EFFICIENCY : HF_CORRECTNESS;
         int error = hf_acquire_async(w.client, names, count, &lock, wrap_done, &w, &call);
         if (error != 0) {
             wrap_done(w.client, error, NULL, &w);
@@ -172,23 +118,24 @@ static int run(struct lock_settings *o, const char *const *names, size_t count,
 
 int lock_main(int count, char **arguments)
 {
-    static char joined[NAMES_TEXT];
+    static char joined[LOCK_NAMES_TEXT];
     struct lock_settings o = {.common = CLI_COMMON_DEFAULT,
                               .wrap = {.ttl_ms = 30000, .conflict = EXIT_NOT_ACQUIRED},
-                              .wait_ms = UINT64_MAX};
+                              .lock = LOCK_FLAGS_DEFAULT};
     struct flag_words words;
     struct program program;
     int name_count;
     enum flag_order order = has_separator(count, arguments) ? FLAGS_ANY_ORDER : FLAGS_WORDS_LAST;
-    if (!flags_read("lock", lock_options, order, count, arguments, &o, &words) || !check(&o) ||
+    if (!flags_read("lock", lock_options, order, count, arguments, &o, &words) ||
+        !lock_flags_check("lock", &o.lock) || !wrap_check(&o.wrap) ||
         !split(&o, &words, &name_count)) {
         return EXIT_USAGE;
     }
-    const char *names[NAMES_MAX];
+    const char *names[LOCK_NAMES_MAX];
     for (int i = 0; i < name_count; i++) {
         names[i] = words.items[i];
     }
-    join(joined, sizeof(joined), words.items, name_count);
+    lock_flags_join(joined, sizeof(joined), words.items, name_count);
     char **command = words.items + name_count;
     words.items[words.count] = NULL; /* at most the NULL of argv */
     static char text[1 << 17];

@@ -60,7 +60,7 @@ static const struct cli_command *guess(const char *text)
 /* Commands of other lock services without a counterpart here. */
 static bool is_release(const char *name)
 {
-    return strcmp(name, "release") == 0 || strcmp(name, "unlock") == 0;
+    return strcmp(name, "unlock") == 0;
 }
 
 static int fail_unknown(const char *name)
@@ -68,7 +68,8 @@ static int fail_unknown(const char *name)
     const struct cli_command *meant = guess(name);
     if (is_release(name)) {
         cli_say("there is no command \"%s\": `holdfast lock` releases the lock when its command "
-                "ends; `holdfast show NAME` shows the holder",
+                "ends, `holdfast release` that of `holdfast acquire`; `holdfast show NAME` shows "
+                "the holder",
                 name);
     } else if (meant != NULL) {
         cli_say("there is no command \"%s\"; did you mean \"%s\"?", name, meant->name);

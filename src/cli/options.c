@@ -1,6 +1,9 @@
 /* See options.h. */
 #include "cli/options.h"
 
+#include <stdlib.h>
+
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/say.h"
 
@@ -18,4 +21,26 @@ bool cli_words_check(const char *command, const struct flag_words *words, int mi
     }
     cli_say("usage: holdfast %s%s%s", command, usage[0] == '\0' ? "" : " ", usage);
     return false;
+}
+
+/* An invalid one of the environment is ignored: it may be of a later version of the standard, and it
+ * is not an argument of this command. */
+bool cli_trace_check(const char **trace)
+{
+    bool is_flag = *trace != NULL;
+    if (!is_flag) {
+        *trace = getenv("TRACEPARENT");
+    }
+    if (*trace == NULL || (*trace)[0] == '\0' || text_is_traceparent(slice_of(*trace))) {
+        return true;
+    }
+    if (is_flag) {
+        cli_say(
+            "--trace: \"%s\" is not a W3C traceparent: 00-TRACE_ID-PARENT_ID-FLAGS in lower-case "
+            "hexadecimal",
+            *trace);
+        return false;
+    }
+    *trace = NULL;
+    return true;
 }

@@ -50,6 +50,10 @@ struct cli_common {
         .endpoints = NULL, .timeout_ms = 5000, \
     }
 
+/* NULL becomes that of the environment. False: an invalid one on the command line; prints the
+ * problem. */
+bool cli_trace_check(const char **trace);
+
 /* False: wrong number of words; prints the problem and the usage. */
 bool cli_words_check(const char *command, const struct flag_words *words, int min, int max);
 

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -13,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "base/text.h"
 #include "cli/api.h"
 #include "cli/exits.h"
 #include "cli/human.h"
@@ -31,28 +29,6 @@ enum {
 /* For the command, for job control, and PIPE, which must not end us. */
 static const int our_signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,  SIGUSR2,
                                   SIGALRM, SIGTSTP, SIGCONT, SIGTTOU, SIGWINCH, SIGPIPE};
-
-/* Without the flag, the trace is that of the environment. An invalid one there is ignored: it may be
- * of a later version of the standard, and it is not an argument of this command. */
-static bool check_trace(struct wrap_options *o)
-{
-    bool is_flag = o->trace != NULL;
-    if (!is_flag) {
-        o->trace = getenv("TRACEPARENT");
-    }
-    if (o->trace == NULL || o->trace[0] == '\0' || text_is_traceparent(slice_of(o->trace))) {
-        return true;
-    }
-    if (is_flag) {
-        cli_say(
-            "--trace: \"%s\" is not a W3C traceparent: 00-TRACE_ID-PARENT_ID-FLAGS in lower-case "
-            "hexadecimal",
-            o->trace);
-        return false;
-    }
-    o->trace = NULL;
-    return true;
-}
 
 bool wrap_check(struct wrap_options *o)
 {
@@ -82,7 +58,7 @@ bool wrap_check(struct wrap_options *o)
         cli_say("--max-hold: must be from 100ms to 31 days (744h)");
         return false;
     }
-    return check_trace(o);
+    return cli_trace_check(&o->trace);
 }
 
 static int64_t kill_ms(const struct wrap_options *o)
@@ -343,6 +319,7 @@ static void release(struct wrap *w)
     w->lock = NULL;
     if (error == HF_ERR_LOST) {
         w->is_lost = true;
+        w->lost_in_linger = w->is_lingering;
         (void)snprintf(w->loss, sizeof(w->loss), "expired");
     } else if (error != 0) {
         char span[HUMAN_TEXT];
@@ -353,7 +330,10 @@ static void release(struct wrap *w)
 
 static int exit_code(const struct wrap *w)
 {
-    if (w->is_lost) {
+    if (w->lost_in_linger) {
+        cli_say("%s was lost (%s%s%s) after the command had ended, before --linger was over",
+                w->o->what, w->loss, w->words[0] != '\0' ? ": " : "", w->words);
+    } else if (w->is_lost) {
         cli_say("%s was lost (%s%s%s)%s", w->o->what, w->loss, w->words[0] != '\0' ? ": " : "",
                 w->words, w->is_over ? " while the command ran; the command was killed" : "");
         return EXIT_LOST;
@@ -362,7 +342,7 @@ static int exit_code(const struct wrap *w)
         cli_say("%s: %s", w->program->path, strerror(w->run_error));
         return w->run_error == ENOENT ? EXIT_NO_COMMAND : EXIT_CANNOT_RUN;
     }
-    if (w->caught != 0) {
+    if (w->caught != 0 && !w->is_lingering) {
         cli_say("%s: released after a signal (%s)", w->o->what, strsignal(w->caught));
         return EXIT_SIGNAL + w->caught;
     }

@@ -3,7 +3,8 @@
  *     wrap_begin     blocks signals, forks the guard, opens the client
  *     (the caller acquires or campaigns, with the callback wrap_done)
  *     wrap_wait      waits for the answer or a signal
- *     wrap_run       runs the command and sends confirmations to the guard, until all are dead
+ *     wrap_run       runs the command and sends confirmations to the guard, until all are dead; then
+ *                    keeps the lock for linger_ms
  *     wrap_end       releases the lock, writes the status line, returns the exit code
  *
  * One thread with one poll(2), which also drives the client library. */
@@ -28,12 +29,15 @@ struct wrap_options {
     uint64_t kill_after_ms; /* TERM to KILL; 0: a part of the TTL */
     uint64_t lock_delay_ms; /* 0: what the guard needs, and HEARING_MS */
     uint64_t max_hold_ms;   /* 0: none */
+    uint64_t linger_ms;     /* from the end of the command to the release */
     uint64_t conflict;      /* exit code if not acquired */
     uint64_t status_fd;     /* 0: none */
     const char *trace;      /* a traceparent; NULL or "": none */
     bool is_impatient;      /* waits neither for the lock nor for a majority */
     bool is_verbose;
 };
+
+enum { WRAP_LINGER_MAX_MS = 24 * 3600 * 1000 };
 
 #define WRAP_TRACE_OPTION(type)                                                            \
     {                                                                                      \
@@ -75,6 +79,8 @@ struct wrap {
     bool is_hold_over;   /* --max-hold is what ends the lock next */
     bool was_notified;   /* the guard has a message about the loss */
     bool lost_guard;     /* guard or standby was killed */
+    bool is_lingering;   /* the command has ended, --linger has not */
+    bool lost_in_linger; /* the command ran to its end under the lock */
     char loss[64];       /* "forced", "unconfirmed", ... */
     char words[256];     /* operator's reason, or empty */
     int64_t revoked_ms;  /* on clock_boot_ms; 0: not revoked */

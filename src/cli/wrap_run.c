@@ -186,7 +186,7 @@ static void on_signal(struct wrap *w, int signal)
     if (signal == SIGPIPE || signal == SIGTTOU) {
         return;
     }
-    if (!w->has_started) {
+    if (!w->has_started || w->is_lingering) {
         if (signal == SIGTSTP) {
             (void)kill(getpid(), SIGSTOP);
         } else if (signal != SIGCONT && signal != SIGWINCH && w->caught == 0) {
@@ -337,6 +337,22 @@ int wrap_wait(struct wrap *w, hf_call *call)
     return w->error == 0 ? 0 : refuse(w);
 }
 
+/* A signal or a revocation ends it; after a loss there is nothing to keep. */
+static void linger(struct wrap *w, int look_ms)
+{
+    int64_t end_ms = clock_boot_ms() + (int64_t)w->o->linger_ms;
+    guard_close(&w->guard);
+    w->is_lingering = true;
+    while (w->caught == 0 && !w->is_lost && w->revoked_ms == 0 && clock_boot_ms() < end_ms) {
+        int left_ms = clock_left_ms(end_ms);
+        wrap_turn(w, left_ms < look_ms ? left_ms : look_ms);
+        if (!w->is_lost && hf_lock_check(w->lock) != 0) {
+            lose_by_deadline(w);
+        }
+    }
+    w->lost_in_linger = w->is_lost;
+}
+
 void wrap_run(struct wrap *w)
 {
     uint64_t look_ms = w->o->ttl_ms / LOOK_PARTS;
@@ -363,5 +379,7 @@ void wrap_run(struct wrap *w)
     terminal_take(&w->terminal, w->child, WIFSIGNALED(w->child_status));
     if (w->lost_guard) {
         keep_margin(w);
+    } else if (w->o->linger_ms != 0 && !w->is_lost && w->run_error == 0) {
+        linger(w, most_ms);
     }
 }

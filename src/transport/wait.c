@@ -8,12 +8,23 @@
 
 #include "transport/clock.h"
 
+static int interrupt_fd = -1;
+
+void transport_interrupt_by(int fd)
+{
+    interrupt_fd = fd;
+}
+
 static bool wait_for(struct transport *t, int fd, short events, int64_t deadline_ms)
 {
-    struct pollfd p = {fd, events, 0};
+    struct pollfd p[] = {{fd, events, 0}, {interrupt_fd, POLLIN, 0}};
     for (;;) {
         int left_ms = clock_left_ms(deadline_ms);
-        int ready = poll(&p, 1, left_ms);
+        int ready = poll(p, 2, left_ms);
+        if (ready > 0 && p[1].revents != 0) {
+            t->problem = "interrupted";
+            return false;
+        }
         if (ready > 0) {
             return true;
         }

@@ -66,6 +66,15 @@ def test_a_command_over_http_ends_with_77(denying_http, line):
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("line", ["acquire x", "acquire -n x", "renew hf1.1024.aa", "release hf1.1024.aa",
+                                  "session open", "session renew aa", "session close aa"])
+def test_a_lock_of_a_script_ends_with_77(denying_http, line):
+    done = run(*line.split(), "--endpoints", denying_http)
+    assert done.returncode == 77, done
+    assert "this needs the rights of an operator (denied)\n" in done.stderr
+    assert done.stdout in ("", "(exit 77)\n")
+
+
 @pytest.mark.parametrize("line", ["lock x -- echo never", "elect x -- echo never"])
 def test_what_holds_a_lock_ends_with_77(denying_grpc, line):
     command, name, *rest = line.split()

@@ -30,7 +30,7 @@ def test_each_command_has_help_by_both_ways(command):
     ("", "holdfast COMMAND"),
     ("no-such-command", 'there is no command "no-such-command"'),
     ("statu", 'did you mean "status"?'),
-    ("release x", "`holdfast lock` releases the lock when its command ends"),
+    ("unlock x", "`holdfast lock` releases the lock when its command ends"),
     ("unlock x", "`holdfast show NAME` shows the holder"),
     ("ls --no-such-flag", "--no-such-flag: there is no such flag"),
     ("ls --timeout soon", '"soon" is not a duration'),
@@ -51,7 +51,7 @@ def test_wrong_usage_ends_with_64_and_says_what_to_do(line, said):
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("word", ["release", "rev", "revok", "reco", "recove", "forc", "force-unloc", "reset", "reset-fenc",
+@pytest.mark.parametrize("word", ["unlock", "rev", "revok", "reco", "recove", "forc", "force-unloc", "reset", "reset-fenc",
                                   "resign"])
 def test_no_command_that_takes_something_away_is_proposed(word):
     done = run(word, "billing/close")
