@@ -9,6 +9,7 @@ from .aio import AsyncClient, AsyncLock, AsyncLockRequest
 from .client import Client, Lock, LockRequest
 from .errors import (Closed, Denied, Forked, HoldfastError, Invalid, LimitReached, LockLost, NotAcquired, NotHeld,
                      OutcomeUnknown, ServiceError, Unreachable, WaitTimeout)
+from .held import Revocation
 from .request import CORRECTNESS, EFFICIENCY
 from .stream import Event
 from .watch import Watch
@@ -16,5 +17,5 @@ from .watch import Watch
 __all__ = [
     "AsyncClient", "AsyncLock", "AsyncLockRequest", "CORRECTNESS", "Client", "Closed", "Denied", "EFFICIENCY", "Event",
     "Forked", "HoldfastError", "Invalid", "LimitReached", "Lock", "LockLost", "LockRequest", "NotAcquired", "NotHeld",
-    "OutcomeUnknown", "ServiceError", "Unreachable", "WaitTimeout", "Watch",
+    "OutcomeUnknown", "Revocation", "ServiceError", "Unreachable", "WaitTimeout", "Watch",
 ]

@@ -3,15 +3,13 @@
 import asyncio
 import concurrent.futures
 import functools
-import ssl
 from types import TracebackType
-from typing import Any, AsyncIterator, Awaitable, Callable, Optional, Sequence, Type, TypeVar, Union
+from typing import Any, AsyncIterator, Awaitable, Callable, Optional, Type, TypeVar
 
 from .client import log
-from .engine import Engine
 from .errors import HoldfastError, LockLost, NotAcquired
+from .facade import Callbacks, Facade
 from .handle import Handle
-from .options import Requests, make_engine
 from .request import Request
 from .stream import Event, Stream
 from .watch import watch_path
@@ -41,14 +39,16 @@ class AsyncLock(Handle):
         """Sets the TTL. The client keeps the lock alive by itself; this only changes how long it outlives its holder."""
         await result_of(self._engine.submit(self._engine.locks.renew(self._held, ttl)))
 
-    def on_lost(self, callback: Callable[["AsyncLock"], None]) -> None:
-        """`callback` is called once, on the loop that calls this, when the lock is lost."""
+    def _dispatcher(self) -> Callable[[Callable[[], None]], None]:
+        """Callbacks run on the loop that registers them."""
         loop = asyncio.get_running_loop()
 
-        def pass_on() -> None:
-            loop.call_soon_threadsafe(callback, self)
+        def dispatch(callback: Callable[[], None]) -> None:
+            def pass_on() -> None:
+                loop.call_soon_threadsafe(callback)
+            self._engine.dispatch(pass_on)
 
-        self._engine.on_lost(self._held, lambda: self._engine.dispatch(pass_on))
+        return dispatch
 
     async def __aenter__(self) -> "AsyncLock":
         return self
@@ -68,10 +68,10 @@ class AsyncLock(Handle):
 class AsyncLockRequest:
     """`async with client.lock(NAME) as lock`, or a decorator of a coroutine function."""
 
-    def __init__(self, client: "AsyncClient", request: Request, on_lost: Optional[Callable[[AsyncLock], None]]) -> None:
+    def __init__(self, client: "AsyncClient", request: Request, callbacks: Callbacks[AsyncLock]) -> None:
         self._client = client
         self._request = request
-        self._on_lost = on_lost
+        self._callbacks = callbacks
         self._entered: Optional[AsyncLock] = None
 
     async def acquire(self) -> AsyncLock:
@@ -79,10 +79,7 @@ class AsyncLockRequest:
         engine = self._client.engine
         held = await result_of(engine.submit(engine.locks.acquire(self._request), engine.locks.drop),
                                lambda late: engine.submit(engine.locks.release(late)))
-        lock = AsyncLock(engine, held)
-        if self._on_lost is not None:
-            lock.on_lost(self._on_lost)
-        return lock
+        return self._callbacks.attach(AsyncLock(engine, held))
 
     async def try_acquire(self) -> Optional[AsyncLock]:
         """None if it is not granted."""
@@ -112,30 +109,11 @@ class AsyncLockRequest:
         return locked  # type: ignore[return-value]
 
 
-class AsyncClient:
+class AsyncClient(Facade[AsyncLock, AsyncLockRequest]):
     """A client of a cluster, for asyncio. The arguments are those of holdfast.Client."""
 
-    def __init__(self, endpoints: Union[str, Sequence[str]] = "127.0.0.1:4653", *, client_id: Optional[str] = None,
-                 session_ttl: float = 30, timeout: float = 10, connect_timeout: float = 1, token: Optional[str] = None,
-                 tenant: Optional[str] = None, tls: Union[None, bool, ssl.SSLContext] = None) -> None:
-        self.engine: Engine = make_engine(endpoints, client_id, session_ttl, timeout, connect_timeout, token, tenant, tls)
-
-    def lock(self, name: str, ttl: Optional[float] = None, wait: Optional[float] = None, *,
-             on_lost: Optional[Callable[[AsyncLock], None]] = None, **more: Any) -> AsyncLockRequest:
-        return AsyncLockRequest(self, Requests.lock(name, ttl, wait, **more), on_lost)
-
-    def semaphore(self, name: str, limit: int, permits: int = 1, ttl: Optional[float] = None,
-                  wait: Optional[float] = None, *, on_lost: Optional[Callable[[AsyncLock], None]] = None,
-                  **more: Any) -> AsyncLockRequest:
-        return AsyncLockRequest(self, Requests.semaphore(name, limit, permits, ttl, wait, **more), on_lost)
-
-    def multi_lock(self, names: Sequence[str], ttl: Optional[float] = None, wait: Optional[float] = None, *,
-                   on_lost: Optional[Callable[[AsyncLock], None]] = None, **more: Any) -> AsyncLockRequest:
-        return AsyncLockRequest(self, Requests.multi_lock(names, ttl, wait, **more), on_lost)
-
-    def lead(self, name: str, value: str = "", ttl: Optional[float] = None, wait: Optional[float] = None, *,
-             on_lost: Optional[Callable[[AsyncLock], None]] = None, **more: Any) -> AsyncLockRequest:
-        return AsyncLockRequest(self, Requests.lead(name, value, ttl, wait, **more), on_lost)
+    def _request(self, request: Request, callbacks: Callbacks[AsyncLock]) -> AsyncLockRequest:
+        return AsyncLockRequest(self, request, callbacks)
 
     async def watch(self, prefix: str = "", last_id: Optional[str] = None) -> AsyncIterator[Event]:
         """Events of names with this prefix, from now or after `last_id`."""

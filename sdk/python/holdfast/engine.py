@@ -17,7 +17,7 @@ from .caller import Caller
 from .clock import Clock, system_clock
 from .endpoints import Endpoints
 from .errors import Closed, Forked, LockLost, NotHeld
-from .held import HELD, LOST, RELEASED, Held
+from .held import HELD, RELEASED, Held
 from .http import Transport
 from .locks import Locks
 from .request import milliseconds
@@ -125,16 +125,10 @@ class Engine:
             return 0
         return max(held.safe_until(session) - self.clock.now_ms(), 0)
 
-    def on_lost(self, held: Held, report: Callable[[], None]) -> None:
-        """`report` is called once, on the engine's thread or on this one; it must only pass the loss on."""
-        def add() -> None:
-            if held.state == LOST:
-                report()
-            else:
-                held.on_lost.append(report)
-
+    def observe(self, held: Held, what: str, report: Callable[[], None]) -> None:
+        """`report` is called on the engine's thread; it must only pass it on."""
         self.check_process()
-        self._loop.call_soon_threadsafe(add)
+        self._loop.call_soon_threadsafe(held.observe, what, report)
 
     def begin_close(self) -> "Optional[concurrent.futures.Future[None]]":
         """None: it was closed before, or belongs to the parent process."""

@@ -1,9 +1,11 @@
 """What the handles of both facades share. The token is in the handle, never in the thread or task (C5.6)."""
 
-from typing import Optional
+from typing import Callable, Optional, TypeVar
 
 from .engine import Engine
-from .held import HELD, Held
+from .held import HELD, JEOPARDY, LOST, REVOKE, SAFE, Held, Revocation
+
+H = TypeVar("H", bound="Handle")
 
 
 class Handle:
@@ -49,6 +51,36 @@ class Handle:
         """Call it directly before a side effect. Raises LockLost or NotHeld, computed from the clock."""
         self._engine.check_process()
         self._engine.check(self._held)
+
+    # A callback gets what has happened already, too, and each loss once (C2.7).
+
+    def on_lost(self: H, callback: Callable[[H], None]) -> None:
+        """When the lock is lost. Not after a release."""
+        self._observe(LOST, lambda: callback(self))
+
+    def on_jeopardy(self: H, callback: Callable[[H], None]) -> None:
+        """When nothing was confirmed for so long that a third of the TTL is left (C2.1)."""
+        self._observe(JEOPARDY, lambda: callback(self))
+
+    def on_safe(self: H, callback: Callable[[H], None]) -> None:
+        """When it is confirmed again after jeopardy."""
+        self._observe(SAFE, lambda: callback(self))
+
+    def on_revoke(self: H, callback: Callable[[H, Revocation], None]) -> None:
+        """When an operator requests the lock. Release it: the service ends the hold at the deadline."""
+        def report() -> None:
+            assert self._held.revocation is not None
+            callback(self, self._held.revocation)
+
+        self._observe(REVOKE, report)
+
+    def _observe(self, what: str, report: Callable[[], None]) -> None:
+        dispatch = self._dispatcher()
+        self._engine.observe(self._held, what, lambda: dispatch(report))
+
+    def _dispatcher(self) -> Callable[[Callable[[], None]], None]:
+        """Where callbacks of the application run: on a thread for them."""
+        return self._engine.dispatch
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} {self._held.state}>"

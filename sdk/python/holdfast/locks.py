@@ -7,7 +7,7 @@ from typing import Any, Coroutine, Dict, Optional, Set
 
 from .caller import RETRY_MS, Answer, Caller, encode
 from .deadline import Life, LockLife
-from .errors import (Closed, HoldfastError, Invalid, LockLost, NotAcquired, NotHeld, OutcomeUnknown, Unreachable,
+from .errors import (Closed, HoldfastError, LockLost, NotAcquired, NotHeld, OutcomeUnknown, Unreachable,
                      WaitTimeout, from_answer)
 from .held import HELD, LOST, RELEASED, Held
 from .http import Broken, NotSent
@@ -184,8 +184,6 @@ class Locks:
 
     async def renew(self, held: Held, ttl: float) -> None:
         """Sets the TTL. Each attempt is a new message (C1.6)."""
-        if held.request.mode == "election":
-            raise Invalid("the TTL of an election cannot be changed; its leader is kept alive by the client", "invalid_mode")
         ttl_ms = milliseconds(ttl, "ttl", 1000)
         until_ms = self._clock.now_ms() + int(self._timeout * 1000)
         async with held.renewing:

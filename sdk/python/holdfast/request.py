@@ -31,12 +31,14 @@ class Request:
     lock_delay: float = 0
     value: str = ""  # of an election
     multi: bool = False
+    detect_deadlock: bool = False
+    trace: str = ""  # a W3C traceparent
 
     def path(self, verb: str) -> str:
         if self.multi:
             return f"/api/v1/multilock/{verb}"
         name = quote(self.names[0], safe="")
-        if self.mode == "election":
+        if self.mode == "election" and verb != "renew":
             verb = {"acquire": "campaign", "release": "resign"}[verb]
             return f"/api/v1/elections/{name}/{verb}"
         return f"/api/v1/locks/{name}/{verb}"
@@ -62,6 +64,10 @@ class Request:
             body["max_hold_ms"] = milliseconds(self.max_hold, "max_hold", 100)
         if self.lock_delay:
             body["lock_delay_ms"] = milliseconds(self.lock_delay, "lock_delay")
+        if self.detect_deadlock:
+            body["detect_deadlock"] = True
+        if self.trace:
+            body["trace"] = self.trace
         return body
 
     def token_body(self, session_id: str, token: int) -> Dict[str, Any]:

@@ -2,12 +2,13 @@
 
 import asyncio
 import uuid
-from typing import Any, Callable, Dict, Set
+from datetime import datetime
+from typing import Any, Callable, Dict, Optional, Set
 
 from .caller import RETRY_MAX_MS, RETRY_MS, Caller
 from .deadline import Life
 from .errors import HoldfastError
-from .held import Held
+from .held import Held, Revocation
 from .http import Broken, NotSent
 from .request import EFFICIENCY
 from .stream import Stream
@@ -15,6 +16,14 @@ from .stream import Stream
 NEVER_MS = 2 ** 62
 SESSION_GONE = ("session_expired", "session_not_found")
 EARLY = 64  # losses that are remembered for grants whose answer was not read yet
+
+
+def revocation_of(data: Dict[str, Any]) -> Revocation:
+    try:
+        deadline: Optional[datetime] = datetime.fromisoformat(str(data.get("revoked_at")).replace("Z", "+00:00"))
+    except ValueError:
+        deadline = None
+    return Revocation(str(data.get("actor_id", "")), str(data.get("text", "")), deadline)
 
 
 class Session:
@@ -105,7 +114,9 @@ class Session:
                 self.lose_lock(held, "max_hold" if hold and ends_ms == hold.safe_until() else "unconfirmed")
                 self._give_up(held)
             else:
-                next_ms = min(next_ms, ends_ms)
+                jeopardy_ms = held.life.jeopardy_at(self.life)
+                held.note_jeopardy(now_ms >= jeopardy_ms)
+                next_ms = min(next_ms, ends_ms if now_ms >= jeopardy_ms else jeopardy_ms)
         return next_ms
 
     def heard_epoch(self, epoch: int) -> None:
@@ -119,7 +130,7 @@ class Session:
     # --- its tasks ---
 
     async def _listen(self) -> None:
-        """Losses that the service reports: forced, revoked, expired (C2.5)."""
+        """What the service reports: losses (C2.5) and revocations."""
         stream = Stream(self._caller, f"/api/v1/watch?session_id={self.id}")
         while self.is_open:
             try:
@@ -130,6 +141,8 @@ class Session:
             token = event.data.get("fencing_token")
             if event.type == "lost" and isinstance(token, int):
                 self._reported_lost(token, str(event.data.get("ended", "lost")))
+            elif event.type == "revoke_requested" and token in self.held:
+                self.held[token].note_revocation(revocation_of(event.data))
 
     def _reported_lost(self, token: int, why: str) -> None:
         held = self.held.get(token)
@@ -179,6 +192,7 @@ class Session:
                         self._sent_ms, avoid = sent_ms, None
                         self.life = self.life.confirm(sent_ms)
                         self.heard_epoch(body["leader_epoch"])
+                        self.tick(self._clock.now_ms())  # jeopardy may be over
                         continue
                     code = body.get("error", {}).get("code", "")
                 except (Broken, NotSent):

@@ -125,9 +125,13 @@ def test_shared_semaphore_multi_lock_and_election(make_client):
 
 
 def test_a_renewal_sets_the_ttl(make_client):
-    with make_client().lock("renewed", ttl=2) as lock:
+    client = make_client()
+    with client.lock("renewed", ttl=2) as lock:
         lock.renew(20)
         assert lock.safe_for > 10
+    with client.lead("renewed-leader", ttl=2) as leader:
+        leader.renew(20)
+        assert leader.safe_for > 10
 
 
 def test_a_decorator_holds_the_lock_during_each_call(make_client):

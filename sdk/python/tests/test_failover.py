@@ -133,6 +133,51 @@ def test_a_lock_that_is_lost_alone_is_given_back(make_cluster):
                 lock.release()
 
 
+def test_jeopardy_is_reported_and_its_end(make_cluster):
+    cluster = make_cluster(1)
+    node = cluster.nodes[1]
+    client = client_of(cluster, session_ttl=30)
+    clock = ShiftedClock()
+    client.engine.clock = client.engine.caller.clock = client.engine.locks._clock = clock
+    with client:
+        events = []
+        lock = client.lock("late", on_jeopardy=lambda _: events.append("jeopardy"), on_safe=lambda _: events.append("safe"),
+                           on_lost=lambda _: events.append("lost")).acquire()
+        node.signal(signal.SIGSTOP)
+        clock.shift_ms = 20000  # two thirds of the TTL
+        wait_until(lambda: events, "jeopardy is reported")
+        assert lock.in_jeopardy and 0 < lock.safe_for <= 10
+        node.signal(signal.SIGCONT)
+        wait_until(lambda: len(events) > 1, "its end is reported")
+        assert events == ["jeopardy", "safe"]
+        lock.check()
+
+
+def test_a_revocation_is_reported_before_the_loss(make_cluster):
+    cluster = make_cluster()
+    with client_of(cluster) as client, client_of(cluster) as other:
+        requests, lost = [], []
+        kept = client.lock("kept", on_lost=lost.append).acquire()
+
+        def give_back(lock, revocation):
+            requests.append(revocation)
+            lock.release()
+
+        given = client.lock("given", on_revoke=give_back, on_lost=lost.append).acquire()
+        for name, deadline_ms in (("given", 60000), ("kept", 100)):
+            answer = cluster.leader().request("POST", f"/api/v1/locks/{name}/revoke", {
+                "actor_id": "operator", "reason": "upgrade", "deadline_ms": deadline_ms})
+            assert answer.status == 200, answer
+        with other.lock("given", wait=30):
+            pass
+        (revocation,) = requests
+        assert (revocation.actor, revocation.reason) == ("operator", "upgrade")
+        assert revocation.deadline is not None and revocation.deadline.tzinfo is not None
+        wait_until(lambda: lost == [kept], "only the lock that was kept is lost")
+        with pytest.raises(holdfast.NotHeld):
+            given.check()
+
+
 def test_force_unlock_is_reported(make_cluster):
     cluster = make_cluster()
     with client_of(cluster) as client:
