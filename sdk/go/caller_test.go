@@ -107,7 +107,7 @@ func TestOtherErrorsAreFinalAndKeepTheirCode(t *testing.T) {
 		status int
 		code   string
 		kind   error
-	}{{403, "denied", ErrDenied}, {409, "wrong_tier", ErrService}, {400, "invalid_name", ErrInvalid}, {429, "quota_exceeded", ErrLimit}} {
+	}{{403, "denied", ErrDenied}, {409, "wrong_tier", ErrService}, {400, "invalid_name", ErrInvalid}, {429, "quota_exceeded", ErrLimitReached}} {
 		s := newScripted(t, 1, attempted{status: c.status, code: c.code})
 		_, err := s.run()
 		if !errors.Is(err, c.kind) || CodeOf(err) != c.code || len(s.sent) != 1 {

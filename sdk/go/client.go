@@ -152,7 +152,7 @@ func (c *Client) Campaign(ctx context.Context, name string, options ...LockOptio
 }
 
 // Do runs work while the lock is held. The context of work ends with ctx, or when the lock is lost; then work must return.
-// Do releases the lock and returns the error of work, or an ErrLost if the lock was lost meanwhile.
+// Do releases the lock and returns the error of work, or an ErrLockLost if the lock was lost meanwhile.
 func (c *Client) Do(ctx context.Context, name string, work func(ctx context.Context, lock *Lock) error, options ...LockOption) error {
 	lock, err := c.Lock(ctx, name, options...)
 	if err != nil {
@@ -185,7 +185,7 @@ func run(ctx context.Context, lock *Lock, work func(context.Context, *Lock) erro
 		cancel()
 		<-watching
 		released := lock.Unlock(context.Background())
-		if err == nil || errors.Is(released, ErrLost) && errors.Is(err, context.Canceled) {
+		if err == nil || errors.Is(released, ErrLockLost) && errors.Is(err, context.Canceled) {
 			err = released
 		}
 	}()

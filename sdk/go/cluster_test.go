@@ -126,7 +126,7 @@ func twoClientsExclude(t *testing.T, c *testcluster.Cluster) {
 	}
 	mustUnlock(t, lock)
 	mustUnlock(t, lock) // idempotent
-	expectKind(t, "after the release", lock.Check(), ErrReleased)
+	expectKind(t, "after the release", lock.Check(), ErrNotHeld)
 	expect(t, "its context has ended", lock.Context().Err(), context.Canceled)
 	next, err := second.TryLock(ctx, "wallet:user_123")
 	mustLock(t, next, err)
@@ -259,7 +259,7 @@ func renewal(t *testing.T, c *testcluster.Cluster) {
 	expect(t, "safe for more than 10 s", lock.SafeFor() > 10*time.Second, true)
 	expectKind(t, "a short TTL", lock.Renew(patience(t), time.Millisecond), ErrInvalid)
 	mustUnlock(t, lock)
-	expectKind(t, "after the release", lock.Renew(patience(t), 20*time.Second), ErrReleased)
+	expectKind(t, "after the release", lock.Renew(patience(t), 20*time.Second), ErrNotHeld)
 }
 
 func doAndLead(t *testing.T, c *testcluster.Cluster) {
@@ -283,7 +283,7 @@ func doAndLead(t *testing.T, c *testcluster.Cluster) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	expectKind(t, "a lost lock ends the work", err, ErrLost)
+	expectKind(t, "a lost lock ends the work", err, ErrLockLost)
 	expect(t, "code", CodeOf(err), "forced")
 	ctx, cancel := context.WithCancel(context.Background())
 	err = client.Do(ctx, "do", func(ctx context.Context, lock *Lock) error {
@@ -303,7 +303,7 @@ func forcedAndRevoked(t *testing.T, c *testcluster.Cluster) {
 	expect(t, "lost", received(t, "the loss", lostOnes), lock)
 	expect(t, "code", CodeOf(lock.Check()), "forced")
 	expect(t, "its context has ended", lock.Context().Err(), context.Canceled)
-	expectKind(t, "release", lock.Unlock(patience(t)), ErrLost)
+	expectKind(t, "release", lock.Unlock(patience(t)), ErrLockLost)
 	expect(t, "the token stays readable", lock.FenceToken() > 0, true)
 
 	revoked, err := client.Lock(patience(t), "revoked", OnLost(func(l *Lock) { lostOnes <- l }),
@@ -422,7 +422,7 @@ func closedClient(t *testing.T, c *testcluster.Cluster) {
 	}
 	view := c.Nodes[1].Show("closed")
 	expect(t, "held or waited for", view.Held || view.QueueLength > 0, false)
-	expectKind(t, "the lock", lock.Check(), ErrLost)
+	expectKind(t, "the lock", lock.Check(), ErrLockLost)
 	expectKind(t, "the wait", received(t, "its end", waiting).err, ErrClosed)
 	_, err = client.Lock(patience(t), "closed")
 	expectKind(t, "a new call", err, ErrClosed)
@@ -560,8 +560,8 @@ func TestWithoutTheClusterALockIsLostInTimeAndForGood(t *testing.T) {
 		other, err := client.Lock(patience(t), "other")
 		return err == nil && other.Check() == nil
 	})
-	expectKind(t, "final", lock.Check(), ErrLost)
-	expectKind(t, "release", lock.Unlock(patience(t)), ErrLost)
+	expectKind(t, "final", lock.Check(), ErrLockLost)
+	expectKind(t, "release", lock.Unlock(patience(t)), ErrLockLost)
 }
 
 func TestCheckNeedsNoTimer(t *testing.T) {
@@ -572,12 +572,12 @@ func TestCheckNeedsNoTimer(t *testing.T) {
 	lock, err := client.Lock(patience(t), "jumped")
 	mustLock(t, lock, err)
 	clock.shift.Store(31000) // as after a pause of this process
-	expectKind(t, "at once", lock.Check(), ErrLost)
+	expectKind(t, "at once", lock.Check(), ErrLockLost)
 	expect(t, "its context has ended", lock.Context().Err(), context.Canceled)
-	expectKind(t, "release", lock.Unlock(patience(t)), ErrLost)
+	expectKind(t, "release", lock.Unlock(patience(t)), ErrLockLost)
 	next, err := client.Lock(patience(t), "of the next session")
 	mustLock(t, next, err)
-	expectKind(t, "final", lock.Check(), ErrLost)
+	expectKind(t, "final", lock.Check(), ErrLockLost)
 }
 
 func TestALockThatIsLostAloneIsGivenBack(t *testing.T) {
@@ -591,7 +591,7 @@ func TestALockThatIsLostAloneIsGivenBack(t *testing.T) {
 	short, err := client.Lock(patience(t), "short", TTL(8*time.Second))
 	mustLock(t, short, err)
 	clock.shift.Store(8000)
-	expectKind(t, "the short one", short.Check(), ErrLost)
+	expectKind(t, "the short one", short.Check(), ErrLockLost)
 	next, err := other.Lock(patience(t), "short") // keep-alives of the session would keep it
 	mustLock(t, next, err)
 	if err := stays.Check(); err != nil {

@@ -13,10 +13,10 @@ var (
 	ErrNotAcquired = errors.New("not acquired")
 	// ErrWaitTimeout: it was not free within the time of the wait. It is also an ErrNotAcquired.
 	ErrWaitTimeout = errors.New("not free in time")
-	// ErrLost: the lock is no longer held, or not certainly. Stop the work that it protects.
-	ErrLost = errors.New("lost")
-	// ErrReleased: the lock was released by this client.
-	ErrReleased = errors.New("released")
+	// ErrLockLost: the lock is no longer held, or not certainly. Stop the work that it protects.
+	ErrLockLost = errors.New("lost")
+	// ErrNotHeld: the lock was released by this client.
+	ErrNotHeld = errors.New("released")
 	// ErrUnreachable: no node answered in time. Nothing was done.
 	ErrUnreachable = errors.New("unreachable")
 	// ErrOutcomeUnknown: no node answered in time. The request may have been done.
@@ -25,8 +25,8 @@ var (
 	ErrDenied = errors.New("denied")
 	// ErrInvalid: an argument is wrong.
 	ErrInvalid = errors.New("invalid")
-	// ErrLimit: a limit or quota of the service was reached. Nothing was done.
-	ErrLimit = errors.New("limit reached")
+	// ErrLimitReached: a limit or quota of the service was reached. Nothing was done.
+	ErrLimitReached = errors.New("limit reached")
 	// ErrClosed: the client or watch was closed.
 	ErrClosed = errors.New("closed")
 	// ErrService: any other refusal of the service.
@@ -51,7 +51,7 @@ type Error struct {
 	Message     string
 	Holder      *Holder       // of ErrNotAcquired, if the service named it
 	QueueLength int           // of ErrNotAcquired
-	RetryAfter  time.Duration // of ErrLimit, if the service named it
+	RetryAfter  time.Duration // of ErrLimitReached, if the service named it
 }
 
 func (e *Error) Error() string { return "holdfast: " + e.Message }
@@ -81,12 +81,12 @@ func lostError(names, why string) *Error {
 	if why == "" {
 		why = "unconfirmed"
 	}
-	return newError(ErrLost, why, "%s was lost: %s", names, why)
+	return newError(ErrLockLost, why, "%s was lost: %s", names, why)
 }
 
 func closedError() *Error { return newError(ErrClosed, "closed", "the client was closed") }
 
-var kindByStatus = map[int]error{400: ErrInvalid, 401: ErrDenied, 403: ErrDenied, 414: ErrInvalid, 429: ErrLimit}
+var kindByStatus = map[int]error{400: ErrInvalid, 401: ErrDenied, 403: ErrDenied, 414: ErrInvalid, 429: ErrLimitReached}
 
 // refusedError is the error for an answer with an error status.
 func refusedError(status int, r *reply) *Error {

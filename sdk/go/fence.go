@@ -30,7 +30,7 @@ func (f *MemoryFence) Guard(resource string, token int64) error {
 		return newError(ErrInvalid, "invalid_token", "%d is not a fence token", token)
 	}
 	if !known && len(f.marks) >= maxMarks {
-		return newError(ErrLimit, "limit", "the fence has %d resources, which is the limit; %s is not one of them", maxMarks, resource)
+		return newError(ErrLimitReached, "limit", "the fence has %d resources, which is the limit; %s is not one of them", maxMarks, resource)
 	}
 	if f.marks == nil {
 		f.marks = map[string]int64{}

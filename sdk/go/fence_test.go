@@ -19,6 +19,6 @@ func TestAMemoryFenceRefusesLowerTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	expectKind(t, "one more", fence.Guard("more", 1), ErrLimit)
+	expectKind(t, "one more", fence.Guard("more", 1), ErrLimitReached)
 	expectKind(t, "a known one", fence.Guard("a", 12), nil)
 }

@@ -60,7 +60,7 @@ func (l *Lock) Slot() int {
 // returns the reason.
 func (l *Lock) Context() context.Context { return l.ctx }
 
-// Check returns nil if the lock is certainly held at this moment, by the clock; otherwise an ErrLost or ErrReleased. Call
+// Check returns nil if the lock is certainly held at this moment, by the clock; otherwise an ErrLockLost or ErrNotHeld. Call
 // it directly before a side effect (C2.2).
 func (l *Lock) Check() error {
 	l.engine.mutex.Lock()
@@ -68,7 +68,7 @@ func (l *Lock) Check() error {
 	return l.standing()
 }
 
-// Err is the reason why Context ended: an ErrLost or ErrReleased, and nil while the lock is held.
+// Err is the reason why Context ended: an ErrLockLost or ErrNotHeld, and nil while the lock is held.
 func (l *Lock) Err() error { return l.Check() }
 
 // standing needs the mutex. It declares the loss of what is overdue, so that nothing revives it (C2.4).
@@ -84,7 +84,7 @@ func (l *Lock) standing() error {
 	}
 	switch l.state {
 	case released:
-		return newError(ErrReleased, "released", "%s was released", l.Name())
+		return newError(ErrNotHeld, "released", "%s was released", l.Name())
 	case lost:
 		return lostError(l.Name(), l.why)
 	}
@@ -108,7 +108,7 @@ func (l *Lock) InJeopardy() bool {
 	return l.standing() != nil || l.engine.clock.now() >= l.life.jeopardyAt(l.session.life)
 }
 
-// Unlock releases the lock. It is idempotent, and returns an ErrLost if the lock was lost before. From its call the lock is
+// Unlock releases the lock. It is idempotent, and returns an ErrLockLost if the lock was lost before. From its call the lock is
 // not held for this client. If ctx ends first, or no node answers in time, it returns an ErrOutcomeUnknown and the release
 // is repeated in the background (C5.4).
 func (l *Lock) Unlock(ctx context.Context) error { return l.engine.unlock(ctx, l) }

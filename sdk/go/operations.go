@@ -64,7 +64,7 @@ func (e *engine) acquireFailed(ctx context.Context, s *session, r *request, body
 		if e.isClosed {
 			return closedError()
 		}
-		return newError(ErrLost, "session_lost", "the session was lost while %s was requested", r.describe())
+		return newError(ErrLockLost, "session_lost", "the session was lost while %s was requested", r.describe())
 	}
 	if a.sent != never && (ctx.Err() != nil || errors.Is(err, ErrOutcomeUnknown)) {
 		e.background(func(ctx context.Context) { e.withdraw(ctx, s, r, body) })
@@ -92,12 +92,12 @@ func (e *engine) granted(ctx context.Context, s *session, r *request, a answer, 
 		if e.isClosed {
 			return nil, closedError()
 		}
-		return nil, newError(ErrLost, "session_lost", "the session was lost before %s was acquired", l.Name())
+		return nil, newError(ErrLockLost, "session_lost", "the session was lost before %s was acquired", l.Name())
 	}
 	if now >= l.life.safeUntil(s.life) {
 		l.cancel()
 		e.background(func(ctx context.Context) { e.releaseQuietly(ctx, l) })
-		return nil, newError(ErrLost, whyUnknown, "the answer that granted %s arrived after its TTL", l.Name())
+		return nil, newError(ErrLockLost, whyUnknown, "the answer that granted %s arrived after its TTL", l.Name())
 	}
 	if r.tier == Efficiency && l.epoch < s.epoch {
 		l.cancel()
@@ -130,7 +130,7 @@ func (e *engine) untilAnswered(ctx context.Context, s *session, path string, bod
 			e.loseSession(s)
 			break
 		}
-		if errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrLimit) {
+		if errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrLimitReached) {
 			continue
 		}
 		return a, true, err
@@ -197,7 +197,7 @@ func (e *engine) release(ctx context.Context, l *Lock) error {
 }
 
 func (e *engine) releaseQuietly(ctx context.Context, l *Lock) {
-	if err := e.release(ctx, l); err != nil && !errors.Is(err, ErrLost) {
+	if err := e.release(ctx, l); err != nil && !errors.Is(err, ErrLockLost) {
 		e.logf("%s was not released: %v", l.Name(), err)
 	}
 }

@@ -27,9 +27,9 @@ var byKind = []struct {
 	kind error
 	word string
 }{
-	{context.Canceled, "cancelled"}, {errUnsupported, "unsupported"}, {holdfast.ErrWaitTimeout, "timeout"}, {holdfast.ErrLost, "lost"},
-	{holdfast.ErrReleased, "released"}, {holdfast.ErrUnreachable, "unreachable"}, {holdfast.ErrOutcomeUnknown, "unknown"},
-	{holdfast.ErrDenied, "denied"}, {holdfast.ErrInvalid, "invalid"}, {holdfast.ErrLimit, "limit"}, {holdfast.ErrClosed, "closed"},
+	{context.Canceled, "cancelled"}, {errUnsupported, "unsupported"}, {holdfast.ErrWaitTimeout, "timeout"}, {holdfast.ErrLockLost, "lost"},
+	{holdfast.ErrNotHeld, "released"}, {holdfast.ErrUnreachable, "unreachable"}, {holdfast.ErrOutcomeUnknown, "unknown"},
+	{holdfast.ErrDenied, "denied"}, {holdfast.ErrInvalid, "invalid"}, {holdfast.ErrLimitReached, "limit"}, {holdfast.ErrClosed, "closed"},
 }
 
 var byCode = map[string]string{"held": "held", "delayed": "delayed", "deadlock": "deadlock", "mode_mismatch": "mismatch",
