@@ -24,7 +24,7 @@ WORDS = {
     "snapshot": ["save", "inspect", "restore"],
     "help": [],
 }
-TAKE_NAMES = ["lock", "acquire", "elect", "ls", "show", "watch", "force-unlock", "revoke"]
+TAKE_NAMES = ["lock", "acquire", "elect", "ls", "show", "watch", "ttl-advice", "force-unlock", "revoke"]
 RUN_COMMANDS = ["lock", "elect"]
 FLAG = re.compile(r"^ {2,6}(?:-(\w), |    )?--([a-z][a-z-]*)(?:[ =](\S+))?(?: {2,}(\S.*))?\s*$")
 

@@ -8,7 +8,7 @@ _holdfast() {
     local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [[ $COMP_CWORD -eq 1 ]]; then
-        COMPREPLY=($(compgen -W "help lock elect acquire renew release session serve dev ls show history watch sessions sinks status doctor top hot audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "help lock elect acquire renew release session serve dev ls show history watch sessions sinks status doctor top hot ttl-advice audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
         return
     fi
     case $command in
@@ -21,7 +21,7 @@ _holdfast() {
         done
         ;;
     help)
-        COMPREPLY=($(compgen -W "lock elect acquire renew release session serve dev ls show history watch sessions sinks status doctor top hot audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "lock elect acquire renew release session serve dev ls show history watch sessions sinks status doctor top hot ttl-advice audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot" -- "$cur"))
         return
         ;;
     esac
@@ -86,6 +86,10 @@ _holdfast() {
         ;;
     hot)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--by --limit --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        ;;
+    ttl-advice)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--prefix --for --outage --pause --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        [[ $cur == -* ]] || _holdfast_names
         ;;
     audit)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--name --prefix --actor --action --since --until --limit --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))

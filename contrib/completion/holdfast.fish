@@ -1,6 +1,6 @@
 # Completion of `holdfast` for fish. Written by tools/cli_docs.py from the program's help.
 
-set -l commands lock elect acquire renew release session serve dev ls show history watch sessions sinks status doctor top hot audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot
+set -l commands lock elect acquire renew release session serve dev ls show history watch sessions sinks status doctor top hot ttl-advice audit force-unlock revoke reset-fence alert member log-level cert auth token recover bench snapshot
 
 function __holdfast_names
     holdfast ls --timeout 500ms 2>/dev/null | awk 'NR > 1 { print $1 }'
@@ -326,6 +326,22 @@ complete -c holdfast -n "__fish_seen_subcommand_from hot" -l server-name -r -d '
 complete -c holdfast -n "__fish_seen_subcommand_from hot" -l token-file -r -d 'file with the token (default: HOLDFAST_TOKEN_FILE)'
 complete -c holdfast -n "__fish_seen_subcommand_from hot" -l tenant -r -d 'tenant of the names (default: HOLDFAST_TENANT, else the home tenant)'
 complete -c holdfast -n "__fish_seen_subcommand_from hot" -l help -s h -d 'flags and an example'
+complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a ttl-advice -d 'recommend a TTL from measured renewals'
+complete -c holdfast -n "__fish_seen_subcommand_from ttl-advice" -l prefix -s p -r -d 'all names that begin with PREFIX, instead of one name; of each its earliest holder'
+complete -c holdfast -n "__fish_seen_subcommand_from ttl-advice" -l for -r -d 'how long to measure, at least four renewals of a lease (default: 30s)'
+complete -c holdfast -n "__fish_seen_subcommand_from ttl-advice" -l outage -r -d 'longest time without a leader that a holder survives (default: 3s)'
+complete -c holdfast -n "__fish_seen_subcommand_from ttl-advice" -l pause -r -d 'longest pause of a client that a holder survives, if it is more than twice the longest one that was seen'
+complete -c holdfast -n "__fish_seen_subcommand_from ttl-advice" -l endpoints -r -d 'nodes to try in turn (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)'
+complete -c holdfast -n "__fish_seen_subcommand_from ttl-advice" -l timeout -r -d 'timeout of a request (default: 5s)'
+complete -c holdfast -n "__fish_seen_subcommand_from ttl-advice" -l json -d 'print JSON'
+complete -c holdfast -n "__fish_seen_subcommand_from ttl-advice" -l ca -r -d 'use TLS and verify nodes with these CAs; system: those of the machine (default: HOLDFAST_CA)'
+complete -c holdfast -n "__fish_seen_subcommand_from ttl-advice" -l cert -r -d 'certificate of the client (default: HOLDFAST_CERT)'
+complete -c holdfast -n "__fish_seen_subcommand_from ttl-advice" -l key -r -d 'its key (default: HOLDFAST_KEY)'
+complete -c holdfast -n "__fish_seen_subcommand_from ttl-advice" -l server-name -r -d 'name in the nodes'\'' certificates (default: HOLDFAST_SERVER_NAME, else the endpoint'\''s host)'
+complete -c holdfast -n "__fish_seen_subcommand_from ttl-advice" -l token-file -r -d 'file with the token (default: HOLDFAST_TOKEN_FILE)'
+complete -c holdfast -n "__fish_seen_subcommand_from ttl-advice" -l tenant -r -d 'tenant of the names (default: HOLDFAST_TENANT, else the home tenant)'
+complete -c holdfast -n "__fish_seen_subcommand_from ttl-advice" -l help -s h -d 'flags and an example'
+complete -c holdfast -n "__fish_seen_subcommand_from ttl-advice" -a '(__holdfast_names)'
 complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a audit -d 'list the audit records of operators'\'' commands'
 complete -c holdfast -n "__fish_seen_subcommand_from audit" -l name -r -d 'records about this name'
 complete -c holdfast -n "__fish_seen_subcommand_from audit" -l prefix -r -d 'records about names with this prefix'

@@ -119,6 +119,15 @@ static const struct cli_command commands[] = {
      "prefix. The leader counts in bounded memory since it began to lead; older time counts less. ERROR is by\n"
      "how much a figure may be too large. HOLDERS and WAITING are averages: seconds held or waited in each\n"
      "second, counted when the hold or the wait ends."},
+    {"ttl-advice", "recommend a TTL from measured renewals", "NAME | --prefix PREFIX [--for DURATION]",
+     "holdfast ttl-advice --prefix jobs/ --for 2m", ttl_advice_main, ttl_advice_options,
+     "Measures for some time, while the clients work: when each lease is renewed, as the service applies it, and how\n"
+     "long a keep-alive of this command takes. Then it reads the history of the names: how long they were held, and\n"
+     "how many holds ended because nobody renewed them. It prints one TTL and the reasons. It changes no lock; for\n"
+     "the time of the measurement it has a session of its own.\n\n"
+     "LATENESS is the time between two renewals beyond the median of the lease: pauses of the client, its network\n"
+     "and the service together. What a minute does not show, it cannot know: measure under load, and give the\n"
+     "longest pause that you expect with --pause, for example that of a live migration."},
     {"audit", "list the audit records of operators' commands", "", "holdfast audit --name billing/close --since 2h",
      audit_main, audit_options,
      "Without a filter, the last 10,000 records. With one, also older ones that the event log of the node\n"

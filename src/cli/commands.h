@@ -32,6 +32,7 @@ int log_level_main(int count, char **arguments);
 int member_main(int count, char **arguments);
 int token_main(int count, char **arguments);
 int top_main(int count, char **arguments);
+int ttl_advice_main(int count, char **arguments);
 int snapshot_main(int count, char **arguments);
 
 extern const struct flag acquire_options[];
@@ -60,5 +61,6 @@ extern const struct flag log_level_options[];
 extern const struct flag member_options[];
 extern const struct flag token_options[];
 extern const struct flag top_options[];
+extern const struct flag ttl_advice_options[];
 
 #endif
