@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, AsyncIterator, Awaitable, Callable, Optional, Type, TypeVar
 
 from .client import log
-from .errors import HoldfastError, LockLost, NotAcquired
+from .errors import Closed, HoldfastError, LockLost, NotAcquired
 from .facade import Callbacks, Facade
 from .handle import Handle
 from .request import Request
@@ -116,10 +116,13 @@ class AsyncClient(Facade[AsyncLock, AsyncLockRequest]):
         return AsyncLockRequest(self, request, callbacks)
 
     async def watch(self, prefix: str = "", last_id: Optional[str] = None) -> AsyncIterator[Event]:
-        """Events of names with this prefix, from now or after `last_id`."""
+        """Events of names with this prefix, from now or after `last_id`. It ends with the client."""
         stream = Stream(self.engine.caller, watch_path(prefix), last_id)
-        while True:
-            yield await result_of(self.engine.submit(stream.next()))
+        try:
+            while True:
+                yield await result_of(self.engine.submit(stream.next()))
+        except Closed:
+            pass
 
     async def close(self) -> None:
         """Closes the session: nothing is held afterwards. Idempotent."""

@@ -5,16 +5,22 @@ from typing import Protocol
 
 
 class Clock(Protocol):
+    look_s: float  # timers of asyncio stop in suspend, so a deadline is looked at that often
+
     def now_ms(self) -> int: ...
 
 
 class BootClock:
+    look_s = 1.0
+
     def now_ms(self) -> int:
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
 class ElapsedClock:
     """The larger of the elapsed monotonic and wall time: never behind a suspend."""
+
+    look_s = 1.0
 
     def __init__(self) -> None:
         self._monotonic = time.monotonic()

@@ -154,10 +154,10 @@ class Session:
             self._early[token] = why
 
     async def _pause(self, wake: asyncio.Event, until_ms: int) -> None:
-        """Until then, or until something changed. Timers of asyncio stop in suspend, so it looks once a second."""
+        """Until then, or until something changed. It looks more often than that: `look_s`."""
         wake.clear()
         try:
-            await asyncio.wait_for(wake.wait(), min(max((until_ms - self._clock.now_ms()) / 1000, 0.001), 1.0))
+            await asyncio.wait_for(wake.wait(), min(max((until_ms - self._clock.now_ms()) / 1000, 0.001), self._clock.look_s))
         except asyncio.TimeoutError:
             pass
 

@@ -6,7 +6,7 @@ import re
 from typing import Any, AsyncIterator, Dict, NamedTuple, Optional
 
 from .caller import RETRY_MAX_MS, Caller
-from .endpoints import jitter
+from .endpoints import Endpoint, jitter
 from .errors import Invalid, from_answer
 from .http import Broken, NotSent
 
@@ -19,11 +19,8 @@ class Event(NamedTuple):
     data: Dict[str, Any]
 
 
-async def events_once(caller: Caller, path: str, last_id: Optional[str]) -> AsyncIterator[Event]:
+async def events_once(caller: Caller, endpoint: Endpoint, path: str, last_id: Optional[str]) -> AsyncIterator[Event]:
     """Of one stream, until it breaks or ends. Raises Broken, NotSent, or the refusal of the service."""
-    endpoint = caller.endpoints.pick(caller.clock.now_ms())
-    if endpoint is None:
-        raise NotSent("no node may be tried yet")
     connection = await caller.transport.open(endpoint)
     try:
         more = f"Last-Event-ID: {last_id}\r\n" if last_id else ""
@@ -63,11 +60,17 @@ class Stream:
         self._path = path
         self.last_id = last_id
         self._events: Optional[AsyncIterator[Event]] = None
+        self._avoid: Optional[Endpoint] = None  # the node of the last attempt, until it sends something
 
     async def next(self) -> Event:
         while True:
             if self._events is None:
-                self._events = events_once(self._caller, self._path, self.last_id)
+                endpoint = self._caller.endpoints.pick(self._caller.clock.now_ms(), self._avoid)
+                if endpoint is None:
+                    await asyncio.sleep(jitter(RETRY_MAX_MS) / 1000)
+                    continue
+                self._avoid = endpoint
+                self._events = events_once(self._caller, endpoint, self._path, self.last_id)
             try:
                 event = await self._events.__anext__()
             except (Broken, NotSent, StopAsyncIteration):
@@ -77,6 +80,7 @@ class Stream:
             except BaseException:
                 self._events = None
                 raise
+            self._avoid = None
             self.last_id = event.id or self.last_id
             if event.type not in ("ready", "dropped"):
                 return event

@@ -1,293 +1,282 @@
-"""A fake for tests of applications: the real facades and the real arithmetic on a cluster in memory, with a manual clock.
+"""A fake for tests of applications: the real client on a cluster in memory, with a manual clock.
 
     cluster = FakeCluster()
     with cluster.client("a") as client, client.lock("job", ttl=10) as lock:
-        cluster.advance(60)          # keep-alives work: still held
+        cluster.advance(60)          # keep-alives arrive: still held
         cluster.lose(lock)           # or: cluster.disconnect(client); cluster.advance(31)
         with pytest.raises(LockLost):
             lock.check()
 
-Time moves only by `advance`, also for the end of a wait. Watches are not part of the fake."""
+Time moves only by `advance`, also for timeouts and the end of a wait. Not part of the fake: deadlock detection, TLS and credentials.
+Call it from a thread, or by `asyncio.to_thread`, where callbacks or waits need the loop of the test meanwhile."""
 
 import asyncio
+import concurrent.futures
+import json
 import threading
-from typing import Any, Dict, List, Optional, Set, Union
+from typing import Any, Callable, Coroutine, Dict, List, Optional, Tuple, TypeVar, Union
 
 from .aio import AsyncClient
 from .client import Client
-from .deadline import Life, LockLife
+from .endpoints import Endpoint
 from .engine import Engine
-from .errors import Closed, HoldfastError, LockLost, NotHeld
+from .fake_service import FakeGrant, FakeService
+from .fake_time import ManualLoop, ManualTime
 from .handle import Handle
-from .held import HELD, LOST, RELEASED, Held
-from .locks import refusal
-from .request import Request, milliseconds
+from .http import Broken, Connection, NotSent, Response, Transport
+from .request import milliseconds
 
-PATIENCE_S = 30.0  # until a callback of the application counts as hanging
-
-
-class _Waiter:
-    def __init__(self, owner: "_FakeLocks", request: Request, now_ms: int) -> None:
-        self.owner = owner
-        self.request = request
-        self.until_ms = None if request.wait is None else now_ms + milliseconds(request.wait, "wait")
-        self.held: Optional[Held] = None
-        self.ended = asyncio.Event()
-
-
-class _Grant:
-    def __init__(self, owner: "_FakeLocks", held: Held) -> None:
-        self.owner = owner
-        self.held = held
-        self.hold_until_ms: Optional[int] = held.life.hold and held.life.hold.confirmed_ms + held.life.hold.ttl_ms
-
-    def ends_ms(self) -> int:
-        """At the service, which knows no margin."""
-        life, session = self.held.life.known, self.owner.life
-        ends_ms = min(max(life.confirmed_ms, session.confirmed_ms) + life.ttl_ms, session.confirmed_ms + session.ttl_ms)
-        return ends_ms if self.hold_until_ms is None else min(ends_ms, self.hold_until_ms)
+T = TypeVar("T")
+CONNECT_S = 1.0
+RESUME_MS = 5_000  # within which a client resumes its stream
+ALIVE_S = 10.0  # a silent stream shows that it is alive
 
 
 class FakeCluster:
     """The service, its clock and its clients."""
 
     def __init__(self) -> None:
-        self._now_ms = 1_000_000
-        self._tokens = 0
-        self._grants: List[_Grant] = []
-        self._queue: List[_Waiter] = []
-        self._clients: List["_FakeLocks"] = []
-        self._mutex = threading.RLock()
+        self.clock = ManualTime()
+        self._service = FakeService()
+        self._mutex = threading.RLock()  # of the service
+        self._engines: List["_FakeEngine"] = []
 
-    def now_ms(self) -> int:
-        return self._now_ms
+    def client(self, client_id: str = "test", session_ttl: float = 30, timeout: float = 10) -> "FakeClient":
+        return FakeClient(_FakeEngine(self, client_id, session_ttl, timeout))
 
-    def client(self, client_id: str = "test", session_ttl: float = 30) -> "FakeClient":
-        return FakeClient(_FakeEngine(self, client_id, session_ttl))
-
-    def async_client(self, client_id: str = "test", session_ttl: float = 30) -> "FakeAsyncClient":
-        return FakeAsyncClient(_FakeEngine(self, client_id, session_ttl))
+    def async_client(self, client_id: str = "test", session_ttl: float = 30, timeout: float = 10) -> "FakeAsyncClient":
+        return FakeAsyncClient(_FakeEngine(self, client_id, session_ttl, timeout))
 
     # --- what a test does to it ---
 
     def advance(self, seconds: float) -> None:
         """Lets time pass: with keep-alives for connected clients, without for others. Callbacks of losses have run."""
-        with self._mutex:
-            clients = list(self._clients)
-            self._now_ms += milliseconds(seconds, "seconds")
-            for locks in clients:
-                locks.confirm(self._now_ms)
-        for locks in clients:
-            locks.run_tick()
-        with self._mutex:
-            self._grants = [grant for grant in self._grants if grant.ends_ms() > self._now_ms]
-            self.pump()
+        target_ms = self.clock.now_ms() + milliseconds(seconds, "seconds")
+        while True:
+            self.settle()
+            next_ms = self.use(lambda service: service.next_ms())
+            timer_ms = self.clock.next_ms()
+            next_ms = next_ms if timer_ms is None else min(next_ms, timer_ms)
+            if next_ms > target_ms:
+                break
+            self._set(next_ms)
+        self._set(target_ms)
+        self.settle()
+
+    def settle(self) -> None:
+        """Waits until all clients have done what they can do now, and the callbacks of the application have run."""
+        while True:
+            self.clock.settle()
+            begun = [engine.callbacks_begun for engine in self._engines]
+            for engine in list(self._engines):
+                engine.run_callbacks()
+            self.clock.settle()
+            if begun == [engine.callbacks_begun for engine in self._engines]:
+                return
 
     def disconnect(self, client: Union[Client, AsyncClient]) -> None:
-        """Its keep-alives do not arrive any longer."""
-        _locks_of(client).connected = False
+        """Nothing arrives from or at it any longer."""
+        _engine_of(client).transport.connected = False
 
     def connect(self, client: Union[Client, AsyncClient]) -> None:
-        locks = _locks_of(client)
-        locks.run_tick()  # what is lost stays lost
-        locks.connected = True
+        _engine_of(client).transport.connect()
+        self.settle()
 
     def lose(self, lock: Handle, why: str = "forced") -> None:
-        """Loses this lock now, as after a force-unlock. Its callbacks have run when this returns."""
-        with self._mutex:
-            self._grants = [grant for grant in self._grants if grant.held is not lock._held]
-        locks = lock._engine.locks
-        assert isinstance(locks, _FakeLocks)
-        locks.run_lose(lock._held, why)
-        with self._mutex:
-            self.pump()
+        """Loses this lock now: the service ends it, as after a force-unlock, and a connected client is notified. Callbacks have run.
+        If the client was reconnected just before, some time passes."""
+        self._with_grant(lock, lambda service, grant: service.end(grant, why, self.clock.now_ms()))
+        engine = lock._engine
+        assert isinstance(engine, _FakeEngine)
+        until_ms = self.clock.now_ms() + RESUME_MS
+        while engine.transport.connected and lock.held and self.clock.now_ms() < until_ms:
+            self.advance(0.1)
+
+    def revoke(self, lock: Handle, seconds: float = 30, reason: str = "test", actor: str = "test") -> None:
+        """An operator requests the lock and takes it after that time. Callbacks have run."""
+        until_ms = self.clock.now_ms() + milliseconds(seconds, "seconds")
+        self._with_grant(lock, lambda service, grant: service.request_revocation(grant, until_ms, actor, reason, self.clock.now_ms()))
+
+    def change_leader(self) -> None:
+        """A failover: locks of the tier EFFICIENCY are lost, others are not."""
+        self.use(lambda service: service.change_leader(self.clock.now_ms()))
+        self.settle()
 
     def holders(self, name: str) -> List[str]:
         """The client ids."""
-        with self._mutex:
-            return [grant.owner.client_id for grant in self._grants if name in grant.held.request.names]
+        return self.use(lambda service: [grant.request.session.client_id for grant in service.grants_of(name)])
 
     def waiters(self, name: str) -> int:
+        return self.use(lambda service: len(service.waiters_of(name)))
+
+    # --- for the clients ---
+
+    def use(self, work: Callable[[FakeService], T]) -> T:
         with self._mutex:
-            return sum(1 for waiter in self._queue if name in waiter.request.names)
+            return work(self._service)
 
-    # --- the service ---
+    def _with_grant(self, lock: Handle, work: Callable[[FakeService, FakeGrant], None]) -> None:
+        def find_and_work(service: FakeService) -> None:
+            grant = service.grant_of(lock.fence_token)
+            if grant is not None:
+                work(service, grant)
 
-    def enqueue(self, waiter: _Waiter) -> None:
-        with self._mutex:
-            self._queue.append(waiter)
-            self.pump()
+        self.use(find_and_work)
+        self.settle()
 
-    def leave(self, waiter: _Waiter) -> None:
-        with self._mutex:
-            if waiter in self._queue:
-                self._queue.remove(waiter)
-                self.pump()
+    def _set(self, now_ms: int) -> None:
+        self.use(lambda service: service.sweep(now_ms))
+        self.clock.set(now_ms)
 
-    def end(self, held: Held) -> bool:
-        """False: the service had ended it before."""
-        with self._mutex:
-            before = len(self._grants)
-            self._grants = [grant for grant in self._grants if grant.held is not held]
-            self.pump()
-            return len(self._grants) < before
+    def join(self, engine: "_FakeEngine") -> None:
+        self._engines.append(engine)
 
-    def end_client(self, locks: "_FakeLocks") -> None:
-        with self._mutex:
-            self._grants = [grant for grant in self._grants if grant.owner is not locks]
-            self._queue = [waiter for waiter in self._queue if waiter.owner is not locks]
-            self._clients.remove(locks)
-            self.pump()
-
-    def join(self, locks: "_FakeLocks") -> None:
-        with self._mutex:
-            self._clients.append(locks)
-
-    def pump(self) -> None:
-        """Strict queues (S6.1): grants what is first in all of its queues and fits; ends waits that are over."""
-        blocked: Set[str] = set()
-        for waiter in list(self._queue):
-            names = set(waiter.request.names)
-            if not names & blocked and all(self._fits(name, waiter.request) for name in names):
-                self._grant(waiter)
-            elif waiter.until_ms is not None and self._now_ms >= waiter.until_ms:
-                self._queue.remove(waiter)
-                waiter.owner.wake(waiter)
-            else:
-                blocked |= names
-
-    def _fits(self, name: str, request: Request) -> bool:
-        held = [grant.held.request for grant in self._grants if name in grant.held.request.names]
-        if request.mode == "shared":
-            return all(other.mode == "shared" for other in held)
-        if request.mode == "semaphore":
-            return (all(other.mode == "semaphore" for other in held)
-                    and sum(other.permits for other in held) + request.permits <= request.limit)
-        return not held
-
-    def _grant(self, waiter: _Waiter) -> None:
-        self._queue.remove(waiter)
-        self._tokens += 1024
-        waiter.held = waiter.owner.make_held(waiter.request, self._tokens)
-        if waiter.request.mode == "semaphore":
-            used = {grant.held.slot for grant in self._grants if grant.held.request.names == waiter.request.names}
-            waiter.held.slot = next(slot for slot in range(waiter.request.limit) if slot not in used)
-        self._grants.append(_Grant(waiter.owner, waiter.held))
-        waiter.owner.wake(waiter)
+    def leave(self, engine: "_FakeEngine") -> None:
+        if engine in self._engines:
+            self._engines.remove(engine)
 
 
-class _FakeLocks:
-    """In place of holdfast.locks.Locks. Coroutines and `tick` run on the engine's loop."""
+class _FakeTransport(Transport):
+    """In place of holdfast.http.Transport. While it is disconnected, requests do not leave and answers do not arrive."""
 
-    def __init__(self, cluster: FakeCluster, engine: "_FakeEngine", client_id: str, session_ttl_ms: int) -> None:
-        self.cluster = cluster
-        self.engine = engine
-        self.client_id = client_id
+    def __init__(self, cluster: FakeCluster, loop: ManualLoop) -> None:
         self.connected = True
-        self.life = Life(cluster.now_ms(), session_ttl_ms)
-        self._held: Dict[int, Held] = {}
-        self._closed = False
-        cluster.join(self)
+        self._cluster = cluster
+        self._loop = loop
+        self._backlog: List[Callable[[], None]] = []
 
-    def session_life(self, held: Held) -> Optional[Life]:
-        return None if self._closed else self.life
+    def connect(self) -> None:
+        self.connected = True
+        backlog, self._backlog = self._backlog, []
+        for arrive in backlog:
+            self._loop.call_soon_threadsafe(arrive)
 
-    def make_held(self, request: Request, token: int) -> Held:
-        now_ms = self.cluster.now_ms()
-        ttl_ms = self.life.ttl_ms if request.ttl is None else milliseconds(request.ttl, "ttl", 1000)
-        hold = None if request.max_hold is None else Life(now_ms, milliseconds(request.max_hold, "max_hold"))
-        held = Held(request, "fake", 1, token, LockLife(Life(now_ms, ttl_ms), hold=hold))
-        self._held[token] = held
-        return held
-
-    def wake(self, waiter: _Waiter) -> None:
-        self.engine.call_soon(waiter.ended.set)
-
-    def confirm(self, sent_ms: int) -> None:
-        """Keep-alives of a connected client arrive all the time."""
+    def deliver(self, arrive: Callable[[], None]) -> None:
+        """From any thread."""
         if self.connected:
-            self.life = self.life.confirm(sent_ms)
+            self._loop.call_soon_threadsafe(arrive)
+        else:
+            self._backlog.append(arrive)
 
-    async def acquire(self, request: Request) -> Held:
-        if self._closed:
-            raise Closed("the client was closed")
-        waiter = _Waiter(self, request, self.cluster.now_ms())
-        self.cluster.enqueue(waiter)
+    async def request(self, endpoint: Endpoint, method: str, path: str, body: bytes, timeout: float) -> Response:
+        if not self.connected:
+            await asyncio.sleep(min(timeout, CONNECT_S))
+            raise NotSent("connecting timed out")
+        answered: "asyncio.Future[Response]" = self._loop.create_future()
+
+        def answer(status: int, value: Dict[str, Any]) -> None:
+            response = Response(status, {}, json.dumps(value).encode())
+            self.deliver(lambda: None if answered.done() else answered.set_result(response))
+
+        now_ms = self._cluster.clock.now_ms()
+        self._cluster.use(lambda service: service.handle(method, path, body, now_ms, answer))
         try:
-            await waiter.ended.wait()
-        except asyncio.CancelledError:
-            self.cluster.leave(waiter)
-            if waiter.held is not None:
-                self.drop(waiter.held)
-            raise
-        if waiter.held is None:
-            holders = self.cluster.holders(request.names[0])
-            holder = {"client_id": holders[0]} if holders else None
-            raise refusal(request, {"reason": "held" if request.wait == 0 else "timeout", "holder": holder})
-        return waiter.held
+            return await asyncio.wait_for(answered, timeout)
+        except asyncio.TimeoutError:
+            raise Broken("no answer in time") from None
 
-    def drop(self, held: Held) -> None:
-        held.state = RELEASED
-        self._held.pop(held.token, None)
-        self.cluster.end(held)
+    async def open(self, endpoint: Endpoint) -> "_FakeConnection":
+        if not self.connected:
+            await asyncio.sleep(CONNECT_S)
+            raise NotSent("connecting timed out")
+        return _FakeConnection(self._cluster, self)
 
-    async def release(self, held: Held) -> None:
-        await self.tick()
-        if held.state == LOST:
-            raise LockLost(f"{held.name} was lost: {held.why}", held.why)
-        if held.state == HELD:
-            self.drop(held)
+    def head(self, endpoint: Endpoint, method: str, path: str, length: int, more: str = "") -> bytes:
+        return f"{method} {path} HTTP/1.1\r\n{more}\r\n".encode()
 
-    async def renew(self, held: Held, ttl: float) -> None:
-        await self.tick()
-        if held.state == LOST:
-            raise LockLost(f"{held.name} was lost: {held.why}", held.why)
-        if held.state == RELEASED:
-            raise NotHeld(f"{held.name} was released")
-        sent = held.life.renewal_sent(milliseconds(ttl, "ttl", 1000), self.cluster.now_ms())
-        held.life = sent.renewal_applied()
+    def close_idle(self, endpoint: Endpoint) -> None:
+        pass
 
-    async def close(self, timeout: float) -> None:
-        self._closed = True
-        for held in list(self._held.values()):
-            held.lose("closed")
-        self._held.clear()
-        self.cluster.end_client(self)
+    def close(self) -> None:
+        pass
 
-    async def tick(self) -> None:
-        for held in list(self._held.values()):
-            if self.cluster.now_ms() >= held.safe_until(self.life):
-                await self.lose(held, "unconfirmed")
 
-    async def lose(self, held: Held, why: str) -> None:
-        self._held.pop(held.token, None)
-        held.lose(why)
+class _FakeConnection(Connection):
+    """In place of holdfast.http.Connection, for a stream of events."""
 
-    def run_tick(self) -> None:
-        self.engine.run(self.tick())
+    def __init__(self, cluster: FakeCluster, transport: _FakeTransport) -> None:
+        self._cluster = cluster
+        self._transport = transport
+        self._lines: "asyncio.Queue[str]" = asyncio.Queue()
+        self._end: Callable[[], None] = lambda: None
 
-    def run_lose(self, held: Held, why: str) -> None:
-        self.engine.run(self.lose(held, why))
+    async def send(self, head: bytes, body: bytes) -> None:
+        request, *headers = head.decode().split("\r\n")
+        values = dict(line.split(": ", 1) for line in headers if ": " in line)
+        path, last_id = request.split(" ")[1], values.get("Last-Event-ID")
+        self._end = self._cluster.use(lambda service: service.subscribe(path, last_id, self._deliver))
+
+    def _deliver(self, text: str) -> None:
+        def arrive() -> None:
+            for line in text.split("\n")[:-1]:
+                self._lines.put_nowait(line)
+
+        self._transport.deliver(arrive)
+
+    async def head(self) -> Tuple[int, Dict[str, str]]:
+        return 200, {}
+
+    async def stream_line(self, buffer: bytearray, chunked: bool) -> Optional[str]:
+        while True:
+            try:
+                return await asyncio.wait_for(self._lines.get(), ALIVE_S)
+            except asyncio.TimeoutError:
+                if self._transport.connected:
+                    return ": alive"
+
+    async def exactly(self, size: int) -> bytes:
+        return b""
+
+    def close(self) -> None:
+        self._cluster.use(lambda service: self._end())
 
 
 class _FakeEngine(Engine):
-    locks: Any
+    def __init__(self, cluster: FakeCluster, client_id: str, session_ttl: float, timeout: float) -> None:
+        self.cluster = cluster
+        loop = ManualLoop(cluster.clock)
+        self.transport = _FakeTransport(cluster, loop)
+        self.callbacks_begun = 0
+        self._awaited: "Optional[concurrent.futures.Future[Any]]" = None  # by a callback
+        super().__init__(["fake:1"], client_id, session_ttl, timeout, None, None, None, 1, clock=cluster.clock,
+                         transport=self.transport, loop=loop)
+        cluster.join(self)
 
-    def __init__(self, cluster: FakeCluster, client_id: str, session_ttl: float) -> None:
-        super().__init__(["fake:1"], client_id, session_ttl, 10, None, None, None, 1, clock=cluster)
-        self.locks = _FakeLocks(cluster, self, client_id, milliseconds(session_ttl, "session_ttl", 1000))
+    def dispatch(self, callback: Callable[[], None]) -> None:
+        with self.cluster.clock.changed:
+            self.callbacks_begun += 1
+        super().dispatch(callback)
 
-    def call_soon(self, callback: Any) -> None:
-        self._loop.call_soon_threadsafe(callback)
+    def submit(self, work: Coroutine[Any, Any, T], undo: Optional[Callable[[T], None]] = None
+               ) -> "concurrent.futures.Future[T]":
+        future = super().submit(work, undo)
+        if threading.current_thread() is self._dispatcher:
+            with self.cluster.clock.changed:
+                self._awaited = future
+                self.cluster.clock.changed.notify_all()
+        return future
 
-    def run(self, work: Any) -> None:
-        """On the loop; then waits until the callbacks of the application have run, unless this is one of them."""
-        self.submit(work).result(PATIENCE_S)
-        if threading.current_thread() is not self._dispatcher:
-            ran = threading.Event()
-            self.dispatch(ran.set)
-            if not ran.wait(PATIENCE_S):
-                raise HoldfastError(f"a callback has not returned for {PATIENCE_S} s", "hanging")
+    def run_callbacks(self) -> None:
+        """Until they have returned, or one waits for time to pass. A callback that calls this does not wait for itself."""
+        if threading.current_thread() is self._dispatcher:
+            return
+        ran: List[bool] = []
+
+        def mark() -> None:
+            with self.cluster.clock.changed:
+                ran.append(True)
+                self.cluster.clock.changed.notify_all()
+
+        def is_over() -> bool:
+            waits = self._awaited is not None and not self._awaited.done()
+            return bool(ran) or waits and all(loop.is_idle for loop in self.cluster.clock.loops)
+
+        super().dispatch(mark)
+        self.cluster.clock.wait_for(is_over)
+
+    def end_close(self) -> None:
+        self.cluster.leave(self)
+        super().end_close()
 
 
 class FakeClient(Client):
@@ -304,7 +293,8 @@ class FakeAsyncClient(AsyncClient):
         self.engine = engine
 
 
-def _locks_of(client: Union[Client, AsyncClient]) -> _FakeLocks:
-    locks: Any = client.engine.locks
-    assert isinstance(locks, _FakeLocks), "this client has no FakeCluster"
-    return locks
+def _engine_of(client: Union[Client, AsyncClient]) -> _FakeEngine:
+    engine = client.engine
+    if not isinstance(engine, _FakeEngine):
+        raise TypeError("this client was not made by a FakeCluster")
+    return engine

@@ -5,6 +5,7 @@ from typing import Iterator, Optional
 from urllib.parse import quote
 
 from .engine import Engine
+from .errors import Closed
 from .stream import Event, Stream
 
 
@@ -13,7 +14,7 @@ def watch_path(prefix: str) -> str:
 
 
 class Watch:
-    """For threads: `for event in client.watch("prefix/")`. close() from any thread ends the iteration."""
+    """For threads: `for event in client.watch("prefix/")`. close() from any thread, and the end of the client, end the iteration."""
 
     def __init__(self, engine: Engine, prefix: str, last_id: Optional[str]) -> None:
         self._engine = engine
@@ -32,10 +33,10 @@ class Watch:
     def __next__(self) -> Event:
         if self._closed:
             raise StopIteration
-        self._next = self._engine.submit(self._stream.next())
         try:
+            self._next = self._engine.submit(self._stream.next())
             return self._next.result()
-        except concurrent.futures.CancelledError:
+        except (concurrent.futures.CancelledError, Closed):
             raise StopIteration from None
 
     def close(self) -> None:

@@ -14,6 +14,8 @@ from holdfast.clock import system_clock
 class ShiftedClock:
     """The clock of the machine, which a test can advance."""
 
+    look_s = 1.0
+
     def __init__(self):
         self.clock = system_clock()
         self.shift_ms = 0
@@ -60,13 +62,41 @@ def test_a_wait_survives_the_death_of_the_leader(make_cluster):
         got[0].check()
 
 
+def test_a_watch_is_resumed_at_another_node_without_a_gap(make_cluster):
+    cluster = make_cluster()
+    with client_of(cluster) as writer, client_of(cluster) as reader:
+        watch = reader.watch("w/", "0-0")
+        names, written = [], []
+
+        def read():
+            for event in watch:
+                if event.type == "granted":
+                    names.append(event.data["name"])
+
+        reading = threading.Thread(target=read)
+        reading.start()
+        for node in cluster:  # one of them has the watch
+            for name in (f"w/{node.id}", f"w/after-{node.id}"):
+                written.append(name)
+                with writer.lock(name, wait=60):
+                    pass
+                wait_until(lambda: len(names) == len(written), "it arrived")
+                if node.running:
+                    node.kill()
+            node.start()
+            cluster.leader()
+        watch.close()
+        reading.join()
+        assert names == written
+
+
 def test_keep_alives_leave_a_paused_node(make_cluster):
     cluster = make_cluster()
     paused = cluster.nodes[1]
-    with client_of(cluster, session_ttl=6) as client:
+    with client_of(cluster, session_ttl=4) as client:
         with client.lock("moved") as lock:
             paused.signal(signal.SIGSTOP)
-            until = time.monotonic() + 7
+            until = time.monotonic() + 5
             wait_until(lambda: not lock.held or time.monotonic() > until, "more than a TTL has passed")
             lock.check()
             paused.signal(signal.SIGCONT)
