@@ -76,7 +76,7 @@ static int run(struct elect_settings *o, const char *name, const char *value,
         }
         code = wrap_wait(&w, call);
     }
-    if (code == 0) {
+    if (code == 0 && w.lock != NULL) { /* else --conflict-exit-code 0 */
         if (program == NULL) {
             announce(o, name, hf_lock_token(w.lock));
         } else if (o->wrap.is_verbose) {

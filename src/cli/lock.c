@@ -107,7 +107,7 @@ static int run(struct lock_settings *o, const char *const *names, size_t count,
         }
         code = wrap_wait(&w, call);
     }
-    if (code == 0) {
+    if (code == 0 && w.lock != NULL) { /* else --conflict-exit-code 0 */
         if (o->wrap.is_verbose) {
             cli_say("%s: acquired, token %" PRIu64, o->wrap.what, hf_lock_token(w.lock));
         }

@@ -377,7 +377,7 @@ int wrap_end(struct wrap *w, int code)
     }
     guard_cgroup_remove(w->plan.cgroup);
     release(w);
-    if (code == 0) {
+    if (code == 0 && is_acquired) {
         code = exit_code(w);
     }
     write_status(w, is_acquired, token);

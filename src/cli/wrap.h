@@ -96,7 +96,7 @@ int wrap_begin(struct wrap *w, const struct wrap_options *o, struct program *pro
 void wrap_done(hf_client *client, int error, hf_lock *lock, void *arg);
 /* TTL, lock-delay and trace of the acquire. */
 void wrap_lock_options(const struct wrap *w, struct hf_lock_options *options);
-/* 0: the lock is held; else the exit code, for wrap_end. */
+/* The exit code for wrap_end. 0: the lock is held; or it is not (`lock` is NULL), with --conflict-exit-code 0. */
 int wrap_wait(struct wrap *w, hf_call *call);
 /* Runs the command; without one, waits for a signal or the loss. */
 void wrap_run(struct wrap *w);

@@ -146,6 +146,7 @@ def test_the_scripts_of_the_operations_page_run(cluster, number, tmp_path):
     ("acquire x y -s", "only be acquired as exclusive"),
     ("acquire x --ttl 0", "--ttl"),
     ("acquire x -E 256", "-E"),
+    ("acquire x -E 0", "-E"),
     ("acquire x --tier fast", "--tier must be"),
     ("acquire x --request-id " + "r" * 65, "at most 64"),
     ("renew", "LEASE is missing"),

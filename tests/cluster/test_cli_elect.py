@@ -29,6 +29,9 @@ def test_the_command_runs_while_it_leads_and_its_code_is_ours(cluster):
     done = run_cli(cluster, "elect", "-n", "boss", "--", "true")
     assert done.returncode == 75 and "held by" in done.stderr, done
     assert run_cli(cluster, "elect", "-w", "0.2", "-E", "9", "boss", "--", "true").returncode == 9
+    done = run_cli(cluster, "elect", "-n", "-E", "0", "boss", "--", "echo", "never")
+    assert done.returncode == 0 and done.stdout == "", done
+    assert run_cli(cluster, "elect", "-n", "-E", "0", "boss").returncode == 0
     process.communicate("\n")
     assert process.returncode == 5
     assert leader(cluster, "boss") is None

@@ -127,6 +127,8 @@ def test_not_acquired_is_75_and_says_who_holds_it(cluster):
     assert done.returncode == 75 and done.stdout == "", done
     assert "taken was not acquired (held): held by worker-7" in done.stderr
     assert lock(cluster, "-n", "-E", "3", "taken", "--", "true").returncode == 3
+    done = lock(cluster, "-n", "-E", "0", "--linger", "1h", "taken", "--", "echo", "never")
+    assert done.returncode == 0 and done.stdout == "" and "held by worker-7" in done.stderr, done
     assert lock(cluster, "-w", "0", "taken", "--", "true").returncode == 75
     done = lock(cluster, "-w", "0.3", "taken", "--", "true")
     assert done.returncode == 75 and "(timeout)" in done.stderr, done
