@@ -67,7 +67,7 @@
       "'#'")                                                                                       \
     X(HTTP_VERSION, "http_version", 505, 12, "only HTTP/1.1, HTTP/1.0 and HTTP/2 are supported")   \
     X(HTTP_METHOD, "http_method", 501, 12,                                                         \
-      "only GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS are supported")                        \
+      "only GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, LOCK and UNLOCK are supported")          \
     X(HTTP_BARE_LF, "http_bare_lf", 400, 3, "a line ends with LF alone, it must end with CR LF")   \
     X(HTTP_CONTROL, "http_control_character", 400, 3,                                              \
       "a control character in the head of the request")                                            \
@@ -192,7 +192,10 @@
     X(TOO_MANY_ALERTS, "limit_alerts", 429, 8,                                                     \
       "a tenant has at most 256 long-held rules; remove one first")                                \
     X(EVENT_LOG, "event_log_unavailable", 503, 14,                                                 \
-      "this node has no event log that can be read; nothing was done; try another node")
+      "this node has no event log that can be read; nothing was done; try another node")           \
+    X(LOCK_ID, "lock_id_mismatch", 409, 9,                                                         \
+      "the name is not held with this lock ID: it was released, forced open, has expired, or "     \
+      "another run holds it; nothing was done; `holdfast show` has the holder")
 
 enum hf_error {
 #define X(symbol, code, http, grpc, text) HF_##symbol,

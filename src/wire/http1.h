@@ -26,6 +26,8 @@ enum http_method {
     HTTP_PATCH,
     HTTP_DELETE,
     HTTP_OPTIONS,
+    HTTP_LOCK, /* this and the next: WebDAV's, for Terraform */
+    HTTP_UNLOCK,
 };
 
 enum http1_event {

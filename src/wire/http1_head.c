@@ -28,7 +28,7 @@ static const struct slice methods[] = {
 #define M(text) {(const uint8_t *)(text), sizeof(text) - 1}
     [HTTP_GET] = M("GET"), [HTTP_HEAD] = M("HEAD"), [HTTP_POST] = M("POST"),
     [HTTP_PUT] = M("PUT"), [HTTP_PATCH] = M("PATCH"), [HTTP_DELETE] = M("DELETE"),
-    [HTTP_OPTIONS] = M("OPTIONS"),
+    [HTTP_OPTIONS] = M("OPTIONS"), [HTTP_LOCK] = M("LOCK"), [HTTP_UNLOCK] = M("UNLOCK"),
 #undef M
 };
 /* clang-format on */

@@ -297,6 +297,18 @@ static struct slice key_of(struct json_doc *doc, const struct json_member *membe
     return slice_make(decoded, json_scan_unescape(member->key, decoded));
 }
 
+bool json_doc_text(struct json_doc *doc, const char *key, struct slice *out)
+{
+    for (size_t i = 0; i < doc->members.count && i < JSON_MEMBERS; i++) {
+        const struct json_member *member = &doc->members.at[i];
+        if (member->kind == JSON_KIND_STRING && slice_equal(key_of(doc, member), slice_of(key))) {
+            *out = string_of(doc, member->value);
+            return true;
+        }
+    }
+    return false;
+}
+
 enum hf_error json_doc_read(struct json_doc *doc, const struct json_field *fields, size_t count,
                             void *out, uint64_t *present, struct fault *fault)
 {

@@ -60,6 +60,10 @@ void json_doc_close(struct json_doc *doc);
 enum hf_error json_doc_read(struct json_doc *doc, const struct json_field *fields, size_t count,
                             void *out, uint64_t *present, struct fault *fault);
 
+/* The member `key`, a string, of an object whose other members are not checked. False: there is none
+ * among the first JSON_MEMBERS, or it is no string; `*out` is untouched. */
+bool json_doc_text(struct json_doc *doc, const char *key, struct slice *out);
+
 /* Checks one value of any kind and copies it as compact text, as JSON_FIELD_ANY does; null has the
  * length 0. `out` has space for text.len bytes. */
 enum hf_error json_compact(const struct memory *memory, struct slice text, uint8_t *out,

@@ -186,6 +186,13 @@ void json_write_raw(struct json_writer *w, struct slice json)
     buffer_append_slice(w->out, json);
 }
 
+void json_write_members(struct json_writer *w, struct slice object)
+{
+    hf_assert(w->depth > 0 && !w->comma && !w->keyed && object.len > 2);
+    buffer_append(w->out, object.data + 1, object.len - 2);
+    w->comma = true;
+}
+
 void json_write_error(struct json_writer *w, enum hf_error error, const char *message)
 {
     json_write_open(w, '{');

@@ -42,6 +42,8 @@ void json_write_null(struct json_writer *w);
 void json_write_time(struct json_writer *w, uint64_t wall_ms);
 /* Valid JSON that was checked on input: metadata. Empty is null. */
 void json_write_raw(struct json_writer *w, struct slice json);
+/* The members of a valid JSON object that is not empty, into the open object, before any other. */
+void json_write_members(struct json_writer *w, struct slice object);
 /* {"error":{"code":"...","message":"..."}}; NULL: the message of base/error.h. */
 void json_write_error(struct json_writer *w, enum hf_error error, const char *message);
 

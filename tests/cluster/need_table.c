@@ -6,22 +6,6 @@
 #include "service/http/router.h"
 #include "service/resp/commands.h"
 
-static const char *method_name(enum http_method method)
-{
-    switch (method) {
-    case HTTP_GET:
-        return "GET";
-    case HTTP_POST:
-        return "POST";
-    case HTTP_PUT:
-        return "PUT";
-    case HTTP_DELETE:
-        return "DELETE";
-    default:
-        return "?";
-    }
-}
-
 static const char *variable_of(enum route_kind kind)
 {
     static const char *const names[] = {[ROUTE_EXACT] = "",
@@ -37,8 +21,9 @@ static void print_routes(void)
     const struct route *routes = router_table(&count);
     for (size_t i = 0; i < count; i++) {
         const struct route *r = &routes[i];
-        printf("http\t%s %s%s%s%s\t%s\n", method_name(r->method), r->prefix, variable_of(r->kind),
-               r->tail == NULL ? "" : "/", r->tail == NULL ? "" : r->tail, need_name(r->need));
+        printf("http\t%s %s%s%s%s\t%s\n", http_method_text(r->method), r->prefix,
+               variable_of(r->kind), r->tail == NULL ? "" : "/", r->tail == NULL ? "" : r->tail,
+               need_name(r->need));
     }
 }
 

@@ -14,7 +14,7 @@ from conftest import ROOT, run
 
 pytest.importorskip("yaml", reason="needs python3-yaml")
 sys.path.insert(0, str(ROOT / "tests/support"))
-from openapi import KNOWN, Mismatch, OpenApi  # noqa: E402
+from openapi import KNOWN, SYNONYMS, Mismatch, OpenApi  # noqa: E402
 
 API = OpenApi.load()
 METHODS = {"get", "post", "put", "delete"}
@@ -76,12 +76,15 @@ def routes():
 def test_routes_and_description_are_the_same():
     described = {(method.upper(), path.replace("{number}", "{member}")) for path, operations in API.document["paths"].items()
                  for method in operations if method in METHODS}
+    for path, operations in API.document["paths"].items():
+        text = operations.get("description", "")
+        described |= {(method, path) for method in SYNONYMS if f"`{method}`" in text}
     assert set(routes()) == described
 
 
 @pytest.mark.parametrize("program, least", [
     ("test_service_api", 15), ("test_service_api_admin", 12), ("test_service_conn", 2),
-    ("test_service_outage", 2), ("test_service_trace", 4), ("test_service_wait", 2)])
+    ("test_service_outage", 2), ("test_service_terraform", 2), ("test_service_trace", 4), ("test_service_wait", 2)])
 def test_real_answers_look_as_described(program, least, tmp_path):
     binary = ROOT / "build-test/tests/unit" / program
     if not binary.exists():

@@ -30,6 +30,10 @@ KNOWN = {
 DATE_TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
 
 
+# OpenAPI has no words for these methods; where we take them, they mean the same as another one.
+SYNONYMS = {"LOCK": "post", "UNLOCK": "delete"}
+
+
 class Mismatch(AssertionError):
     """The answer is not as described."""
 
@@ -55,11 +59,12 @@ class OpenApi:
     def operation(self, method, target):
         """The described operation for a request, or None."""
         path = target.split("?")[0]
+        method = SYNONYMS.get(method, method.lower())
         for template in self.paths:
             pattern = re.escape(template).replace(r"\{name\}", ".+").replace(r"\{id\}", "[^/]+")
             pattern = pattern.replace(r"\{member\}", "[^/]+").replace(r"\{number\}", "[^/]+")
-            if re.fullmatch(pattern, path) and method.lower() in self.document["paths"][template]:
-                return self.document["paths"][template][method.lower()]
+            if re.fullmatch(pattern, path) and method in self.document["paths"][template]:
+                return self.document["paths"][template][method]
         return None
 
     def check(self, method, target, status, body):

@@ -65,7 +65,11 @@ bool auth_admit(struct api_request *x, enum need need)
         api_request_fail(x, error, message);
         return false;
     }
+    uint8_t basic[AUTH_BASIC_MAX];
     struct slice token = bearer(x->authorization);
+    if (token.len == 0) {
+        (void)auth_basic(x->authorization, basic, &token);
+    }
     struct auth_credentials presented = {.token = token,
                                          .tenant = x->tenant_name,
                                          .is_foreign = token.len == 0 && x->authorization.len > 0};

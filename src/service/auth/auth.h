@@ -23,10 +23,11 @@
 struct api_request;
 
 enum {
-    AUTH_TOKEN_MAX = 64,   /* bytes; a longer text is no token */
-    AUTH_TEXT = 800,       /* bytes of a denial */
-    AUTH_STALE_MS = 10000, /* without a leader: the policy counts as stale */
-    AUTH_VERSION = 6,      /* of the state: the first with principals */
+    AUTH_TOKEN_MAX = 64,                       /* bytes; a longer text is no token */
+    AUTH_BASIC_MAX = 255 + 1 + AUTH_TOKEN_MAX, /* bytes of USER:TOKEN */
+    AUTH_TEXT = 800,                           /* bytes of a denial */
+    AUTH_STALE_MS = 10000,                     /* without a leader: the policy counts as stale */
+    AUTH_VERSION = 6,                          /* of the state: the first with principals */
 };
 
 /* Of one connection. The token that was accepted last is kept: its next use is a comparison. */
@@ -71,6 +72,9 @@ enum auth_verdict auth_check_need(const struct service *s, const struct caller *
  * version is not known), HF_NOT_UPGRADED. */
 enum hf_error auth_is_ready(const struct service *s, const char **message);
 
+/* The password of `Basic` credentials, in `bytes`. The user may be anything. False: no such
+ * credentials. */
+bool auth_basic(struct slice authorization, uint8_t bytes[AUTH_BASIC_MAX], struct slice *token);
 /* For api_request and gRPC. True: x->caller is set. False: the request is answered, or waits and is
  * resumed by its transport. */
 bool auth_admit(struct api_request *x, enum need need);

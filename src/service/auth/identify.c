@@ -192,7 +192,9 @@ enum auth_verdict auth_identify(struct service *s, struct auth_conn *conn,
 {
     enum auth_verdict verdict;
     if (presented->is_foreign) {
-        return refuse(fault, AUTH_REFUSED, "the authorization is not Bearer TOKEN");
+        return refuse(
+            fault, AUTH_REFUSED,
+            "the authorization is neither Bearer TOKEN nor Basic with the token as password");
     }
     verdict = presented->token.len > 0 ? by_token(s, conn, presented->token, out, fault)
                                        : by_certificate(s, conn, out, fault);

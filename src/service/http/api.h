@@ -16,6 +16,9 @@ void api_multilock_renew(struct api_request *x);
 void api_seed_acquire(struct api_request *x);
 void api_seed_renew(struct api_request *x);
 void api_seed_release(struct api_request *x);
+/* api_terraform.c */
+void api_terraform_lock(struct api_request *x);
+void api_terraform_unlock(struct api_request *x);
 /* api_history.c */
 void api_lock_history(struct api_request *x);
 /* api_list.c */

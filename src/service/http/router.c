@@ -35,6 +35,7 @@ static const char *const probe_parameters[] = {"verbose", "format", NULL};
 #define ALERTS "/api/v1/alerts"
 #define AUTH "/api/v1/auth/"
 #define SEED "/v1/locks/"
+#define TERRAFORM "/integrations/terraform/"
 
 static const struct route routes[] = {
     {HTTP_POST, ROUTE_NAME, LOCKS "/", "acquire", api_acquire, NEED_LOCK, NULL},
@@ -55,7 +56,8 @@ static const struct route routes[] = {
     {HTTP_POST, ROUTE_EXACT, MULTILOCK "acquire", NULL, api_multilock_acquire, NEED_LOCK, NULL},
     {HTTP_POST, ROUTE_EXACT, MULTILOCK "release", NULL, api_multilock_release, NEED_OWNER, NULL},
     {HTTP_POST, ROUTE_EXACT, MULTILOCK "renew", NULL, api_multilock_renew, NEED_LOCK, NULL},
-    {HTTP_POST, ROUTE_EXACT, "/api/v1/fence/check", NULL, api_fence_check, NEED_LOCK, check_parameters},
+    {HTTP_POST, ROUTE_EXACT, "/api/v1/fence/check", NULL, api_fence_check, NEED_LOCK,
+     check_parameters},
     {HTTP_POST, ROUTE_EXACT, "/api/v1/fence/reset", NULL, api_fence_reset, NEED_OPERATE, NULL},
     {HTTP_POST, ROUTE_NAME, ELECTIONS, "campaign", api_campaign, NEED_LOCK, NULL},
     {HTTP_POST, ROUTE_NAME, ELECTIONS, "proclaim", api_proclaim, NEED_LOCK, NULL},
@@ -95,6 +97,11 @@ static const struct route routes[] = {
     {HTTP_POST, ROUTE_EXACT, SEED "acquire", NULL, api_seed_acquire, NEED_LOCK, NULL},
     {HTTP_POST, ROUTE_ID, SEED, "renew", api_seed_renew, NEED_LOCK, NULL},
     {HTTP_DELETE, ROUTE_ID, SEED, NULL, api_seed_release, NEED_OWNER, NULL},
+    {HTTP_LOCK, ROUTE_NAME, TERRAFORM, NULL, api_terraform_lock, NEED_LOCK, NULL},
+    {HTTP_POST, ROUTE_NAME, TERRAFORM, NULL, api_terraform_lock, NEED_LOCK, NULL},
+    {HTTP_PUT, ROUTE_NAME, TERRAFORM, NULL, api_terraform_lock, NEED_LOCK, NULL},
+    {HTTP_UNLOCK, ROUTE_NAME, TERRAFORM, NULL, api_terraform_unlock, NEED_OWNER, NULL},
+    {HTTP_DELETE, ROUTE_NAME, TERRAFORM, NULL, api_terraform_unlock, NEED_OWNER, NULL},
     {HTTP_GET, ROUTE_EXACT, "/livez", NULL, api_livez, NEED_NOTHING, probe_parameters},
     {HTTP_GET, ROUTE_EXACT, "/readyz", NULL, api_readyz, NEED_NOTHING, probe_parameters},
     {HTTP_GET, ROUTE_EXACT, "/openapi.yaml", NULL, api_openapi, NEED_CALLER, NULL},
@@ -146,28 +153,20 @@ static void add_method(char allow[ROUTER_ALLOW], const char *method)
 /* Each method once. */
 static void list_methods(struct slice path, char allow[ROUTER_ALLOW])
 {
-    bool has[4] = {false, false, false, false};
+    static const enum http_method order[] = {HTTP_GET,    HTTP_POST, HTTP_PUT,
+                                             HTTP_DELETE, HTTP_LOCK, HTTP_UNLOCK};
+    unsigned has = 0; /* bit: enum http_method */
     struct slice variable;
     for (size_t i = 0; i < ROUTES; i++) {
         if (matches(&routes[i], path, &variable)) {
-            has[0] |= routes[i].method == HTTP_GET;
-            has[1] |= routes[i].method == HTTP_POST;
-            has[2] |= routes[i].method == HTTP_PUT;
-            has[3] |= routes[i].method == HTTP_DELETE;
+            has |= 1u << routes[i].method;
         }
     }
     allow[0] = '\0';
-    if (has[0]) {
-        add_method(allow, "GET, HEAD");
-    }
-    if (has[1]) {
-        add_method(allow, "POST");
-    }
-    if (has[2]) {
-        add_method(allow, "PUT");
-    }
-    if (has[3]) {
-        add_method(allow, "DELETE");
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+        if ((has & 1u << order[i]) != 0) {
+            add_method(allow, order[i] == HTTP_GET ? "GET, HEAD" : http_method_text(order[i]));
+        }
     }
     if (allow[0] != '\0') {
         add_method(allow, "OPTIONS");

@@ -22,7 +22,7 @@ struct route {
     const char *const *parameters; /* allowed in the query, NULL-terminated; NULL: none */
 };
 
-enum { ROUTER_ALLOW = 48 };
+enum { ROUTER_ALLOW = 64 };
 
 /* `variable`: the name or id in the path, not decoded. NULL: no route; `allow` lists the methods of
  * the path, or is "". */

@@ -27,6 +27,7 @@ void api_request_init(struct api_request *x, struct service *s,
     x->request_id[0] = '\0';
     x->kept_first = 0;
     x->now = false;
+    x->tier = TIER_CORRECTNESS;
     x->ttl_ms = 0;
     x->refused = HF_OK;
     x->status = 0;
