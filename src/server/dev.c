@@ -8,12 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "server/dev_chaos.h"
 #include "server/dev_cluster.h"
 #include "server/dev_print.h"
 #include "server/dev_secure.h"
 #include "server/flags.h"
 #include "server/progress.h"
 #include "server/serve.h"
+#include "tls/digest.h"
 
 enum { READY_MS = 20000 };
 
@@ -25,8 +27,13 @@ struct dev_settings {
     uint64_t restart_after_ms;
     bool no_restart;
     bool secure;
+    bool chaos;
+    uint64_t chaos_seed;        /* NO_SEED: a random one */
+    uint64_t chaos_interval_ms; /* 0: not given */
     bool help;
 };
+
+#define NO_SEED UINT64_MAX
 
 static const struct flag flags[] = {
     {"nodes", 0, FLAG_NUMBER_IN(struct dev_settings, nodes, 1, DEV_NODES_MAX), "N",
@@ -45,6 +52,14 @@ static const struct flag flags[] = {
     {"secure", 0, FLAG_SWITCH(struct dev_settings, secure), NULL,
      "use TLS and authentication: make certificates, an administrator and the tenants red and "
      "blue"},
+    {"chaos", 0, FLAG_SWITCH(struct dev_settings, chaos), NULL,
+     "kill nodes, and stop them for a while, as a test of clients; at most a minority at once"},
+    {"chaos-seed", 0, FLAG_NUMBER_IN(struct dev_settings, chaos_seed, 0, UINT32_MAX), "N",
+     "with --chaos: the same seed gives the same faults in the same order (default: random)"},
+    {"chaos-interval", 0,
+     FLAG_DURATION_IN(struct dev_settings, chaos_interval_ms, DEV_CHAOS_INTERVAL_MIN_MS,
+                      DEV_CHAOS_INTERVAL_MAX_MS),
+     "DURATION", "with --chaos: mean time from one fault to the next (default: 10s)"},
     {"help", 'h', FLAG_SWITCH(struct dev_settings, help), NULL, "this list"},
     FLAGS_END,
 };
@@ -75,13 +90,39 @@ static void default_dir(struct dev_settings *o)
     }
 }
 
+static bool complete_chaos(struct dev_settings *o)
+{
+    const char *problem = NULL;
+    if (!o->chaos && (o->chaos_seed != NO_SEED || o->chaos_interval_ms != 0)) {
+        problem = "--chaos-seed and --chaos-interval need --chaos";
+    } else if (o->chaos && o->no_restart) {
+        problem = "--chaos and --no-restart exclude each other: killed nodes start again";
+    } else if (o->chaos && o->nodes < DEV_CHAOS_NODES_MIN) {
+        problem = "--chaos needs at least 3 nodes: fewer serve only while all of them run";
+    }
+    if (problem != NULL) {
+        fprintf(stderr, "holdfast: %s\n", problem);
+        return false;
+    }
+    if (o->chaos && o->chaos_interval_ms == 0) {
+        o->chaos_interval_ms = DEV_CHAOS_INTERVAL_MS;
+    }
+    if (o->chaos_seed == NO_SEED) {
+        uint32_t random;
+        digest_random(&random, sizeof(random));
+        o->chaos_seed = random;
+    }
+    return true;
+}
+
 static bool parse(struct dev_settings *o, int count, char **arguments)
 {
     struct flag_words words;
-    *o = (struct dev_settings){.nodes = 5, .base_port = 4653, .restart_after_ms = DEV_PAUSE_MS};
+    *o = (struct dev_settings){
+        .nodes = 5, .base_port = 4653, .restart_after_ms = DEV_PAUSE_MS, .chaos_seed = NO_SEED};
     default_dir(o);
     if (!flags_read("dev", flags, FLAGS_ANY_ORDER, count, arguments, o, &words) ||
-        !flags_words_check("dev", &words, 0)) {
+        !flags_words_check("dev", &words, 0) || !complete_chaos(o)) {
         return false;
     }
     if (o->given_dir != NULL && strlen(o->given_dir) >= sizeof(o->dir)) {
@@ -161,13 +202,32 @@ static bool handle_end(const struct dev_settings *o, struct dev_cluster *c, stru
     return true;
 }
 
+/* Of two times to wait; -1: without limit. */
+static int earlier(int a_ms, int b_ms)
+{
+    return b_ms < 0 || (a_ms >= 0 && a_ms < b_ms) ? a_ms : b_ms;
+}
+
+static void begin_chaos(const struct dev_settings *o, const struct dev_cluster *c,
+                        struct dev_chaos *chaos)
+{
+    dev_chaos_begin(chaos, c, o->chaos_seed, o->chaos_interval_ms, dev_now_ms());
+    if (o->chaos) {
+        dev_print_chaos(c, o->chaos_seed, o->chaos_interval_ms);
+    }
+}
+
 static int watch(const struct dev_settings *o, struct dev_cluster *c)
 {
     struct dev_node *node = NULL;
+    struct dev_chaos chaos;
     int status = 0;
     unsigned running = c->count; /* or to be started again */
+    begin_chaos(o, c, &chaos);
     while (running > 0) {
-        switch (dev_cluster_wait(c, dev_cluster_restart_in_ms(c), &node, &status)) {
+        int timeout_ms =
+            earlier(dev_cluster_restart_in_ms(c), dev_chaos_in_ms(&chaos, c, dev_now_ms()));
+        switch (dev_cluster_wait(c, timeout_ms, &node, &status)) {
         case DEV_SIGNAL:
             printf("stopping\n");
             fflush(stdout);
@@ -184,6 +244,7 @@ static int watch(const struct dev_settings *o, struct dev_cluster *c)
         if (!dev_cluster_restart_due(c)) {
             return EXIT_START_FAILED;
         }
+        dev_chaos_run(&chaos, c, dev_now_ms());
     }
     printf("all nodes have ended\n");
     return EXIT_START_FAILED;

@@ -286,6 +286,7 @@ void dev_cluster_stop(struct dev_cluster *c)
     int status;
     int64_t until = dev_now_ms() + STOP_MS;
     signal_all(c, SIGTERM);
+    signal_all(c, SIGCONT); /* a stopped node gets no SIGTERM */
     while (signal_all(c, 0) > 0) {
         int64_t left = until - dev_now_ms();
         if (left <= 0) {

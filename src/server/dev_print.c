@@ -1,6 +1,7 @@
 /* See dev_print.h. */
 #include "server/dev_print.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -109,5 +110,26 @@ void dev_print_down(const struct dev_cluster *c, const struct dev_node *node, in
 void dev_print_back(const struct dev_node *node)
 {
     printf("node %u is ready again  pid %d\n", node->id, (int)node->pid);
+    fflush(stdout);
+}
+
+void dev_print_chaos(const struct dev_cluster *c, uint64_t seed, uint64_t interval_ms)
+{
+    printf("chaos  seed %" PRIu64
+           ": a node is killed or stopped every %.1f s on average, at most %u "
+           "of %u at once\n",
+           seed, (double)interval_ms / 1000, (c->count - 1) / 2, c->count);
+    fflush(stdout);
+}
+
+void dev_print_stopped(const struct dev_node *node, int64_t for_ms)
+{
+    printf("node %u is stopped (SIGSTOP) for %.1f s\n", node->id, (double)for_ms / 1000);
+    fflush(stdout);
+}
+
+void dev_print_continued(const struct dev_node *node)
+{
+    printf("node %u continues (SIGCONT)\n", node->id);
     fflush(stdout);
 }

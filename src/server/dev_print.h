@@ -16,4 +16,9 @@ void dev_print_given_up(const struct dev_cluster *c, const struct dev_node *node
 void dev_print_down(const struct dev_cluster *c, const struct dev_node *node, int status);
 void dev_print_back(const struct dev_node *node);
 
+/* --chaos. A killed node has the lines of any that ended. */
+void dev_print_chaos(const struct dev_cluster *c, uint64_t seed, uint64_t interval_ms);
+void dev_print_stopped(const struct dev_node *node, int64_t for_ms);
+void dev_print_continued(const struct dev_node *node);
+
 #endif
