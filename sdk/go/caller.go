@@ -77,7 +77,7 @@ func (c *caller) forgetWait(n *node, cancel *context.CancelFunc) {
 func (c *caller) attempt(ctx context.Context, n *node, r *call, timeout time.Duration) (int, *reply, *attemptError) {
 	waits := r.wait != noWait
 	c.nodes.begun(n, waits)
-	limited, cancel := context.WithTimeout(ctx, timeout)
+	limited, cancel := withTimeout(ctx, c.clock, timeout)
 	defer cancel()
 	if waits {
 		c.noteWait(n, &cancel)
@@ -136,21 +136,11 @@ func (c *caller) call(ctx context.Context, r *call) (answer, error) {
 			}
 			avoid = n
 		}
-		sleep(ctx, duration(jitter(pause)))
+		sleep(ctx, c.clock, duration(jitter(pause)))
 		pause = earlier(pause*2, retryMaxMS)
 	}
 	if a.sent == never {
 		return a, newError(ErrUnreachable, "unreachable", "no node answered: %s", c.nodes.describe())
 	}
 	return a, newError(ErrOutcomeUnknown, "outcome_unknown", "no node answered, and the request may have been done: %s", c.nodes.describe())
-}
-
-// sleep returns early when ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -1,10 +1,30 @@
 package holdfast
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // clock is the clock of all deadlines, in ms. It counts the time in suspend, or comes nearest to that (C1.1).
 type clock interface {
 	now() int64
+}
+
+// withTimeout is context.WithTimeout, by the timers of the clock if it has its own.
+func withTimeout(ctx context.Context, c clock, d time.Duration) (context.Context, context.CancelFunc) {
+	if own, ok := c.(interface {
+		withTimeout(context.Context, time.Duration) (context.Context, context.CancelFunc)
+	}); ok {
+		return own.withTimeout(ctx, d)
+	}
+	return context.WithTimeout(ctx, d)
+}
+
+// sleep returns early when ctx ends.
+func sleep(ctx context.Context, c clock, d time.Duration) {
+	timer, cancel := withTimeout(ctx, c, d)
+	defer cancel()
+	<-timer.Done()
 }
 
 type clockFunc func() int64

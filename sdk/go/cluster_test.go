@@ -523,7 +523,7 @@ func TestKeepAlivesLeaveAPausedNode(t *testing.T) {
 			defer n.Signal(syscall.SIGCONT)
 		}
 	}
-	sleep(lock.Context(), 4*time.Second) // more than the TTL
+	sleep(lock.Context(), systemClock(), 4*time.Second) // more than the TTL
 	if err := lock.Check(); err != nil {
 		t.Error(err)
 	}

@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // engine is what a client consists of: its nodes, its session, its background goroutines.
@@ -12,7 +13,8 @@ type engine struct {
 	transport *transport
 	caller    *caller
 	callbacks dispatcher
-	manual    bool // the clock is one of a test, which also moves deadlines (holdfasttest)
+	manual    bool         // the clock is one of a test, which also moves deadlines (holdfasttest)
+	undone    atomic.Int64 // releases and withdrawals that are not answered
 
 	// Of everything that runs in the background. Close cancels it and waits for all of it.
 	ctx    context.Context

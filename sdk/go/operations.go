@@ -117,6 +117,8 @@ func (e *engine) withdraw(ctx context.Context, s *session, r *request, body map[
 
 // untilAnswered: false if the session ended first, and with it what the request was about.
 func (e *engine) untilAnswered(ctx context.Context, s *session, path string, body map[string]any) (answer, bool, error) {
+	e.undone.Add(1)
+	defer e.undone.Add(-1)
 	data := encode(body)
 	isLost := func() bool {
 		e.mutex.Lock()
@@ -166,15 +168,18 @@ func (e *engine) unlock(ctx context.Context, l *Lock) error {
 	l.state = released // from here nothing renews it (C5.5)
 	delete(l.session.held, l.token)
 	l.cancel()
-	e.background(func(ctx context.Context) { done <- e.release(ctx, l) })
+	e.undone.Add(1)
+	e.background(func(ctx context.Context) {
+		defer e.undone.Add(-1)
+		done <- e.release(ctx, l)
+	})
 	e.mutex.Unlock()
-	timer := time.NewTimer(e.options.Timeout)
-	defer timer.Stop()
+	limited, cancel := withTimeout(ctx, e.clock, e.options.Timeout)
+	defer cancel()
 	select {
 	case err := <-done:
 		return err
-	case <-timer.C:
-	case <-ctx.Done():
+	case <-limited.Done():
 	}
 	return newError(ErrOutcomeUnknown, "outcome_unknown", "the release of %s is not answered yet; it is repeated in the background", l.Name())
 }
@@ -232,7 +237,7 @@ func (e *engine) renew(ctx context.Context, l *Lock, ttl time.Duration) error {
 			return err
 		}
 		avoid = n
-		sleep(callCtx, duration(jitter(pause)))
+		sleep(callCtx, e.clock, duration(jitter(pause)))
 		pause = earlier(pause*2, retryMaxMS)
 	}
 	if err := l.Check(); err != nil {

@@ -293,7 +293,7 @@ func (s *session) keepAlive() {
 		if n != nil {
 			avoid = n
 		}
-		sleep(s.ctx, duration(jitter(pause)))
+		sleep(s.ctx, s.engine.clock, duration(jitter(pause)))
 		pause = earlier(pause*2, later(retryMS, earlier(retryMaxMS, ttl/20)))
 	}
 }
@@ -335,7 +335,7 @@ func (s *session) listen() {
 			s.sawEvent(event)
 			return true
 		})
-		sleep(s.ctx, duration(retryMaxMS))
+		sleep(s.ctx, s.engine.clock, duration(retryMaxMS))
 	}
 }
 

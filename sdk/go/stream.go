@@ -52,7 +52,7 @@ func (s *eventStream) follow(ctx context.Context, emit func(Event) bool) error {
 		if !more || err != nil {
 			return err
 		}
-		sleep(ctx, duration(jitter(retryMaxMS)))
+		sleep(ctx, s.engine.clock, duration(jitter(retryMaxMS)))
 	}
 	return nil
 }
