@@ -154,6 +154,8 @@ struct key_view {
 
 /* KEY_COUNTER; cheap without counters. */
 bool view_is_counter(const struct core *core, uint32_t tenant, struct slice name);
+/* The version of a counter, since version 8 of the state. */
+struct key_version view_counter_version(int64_t number, uint64_t deadline_ms);
 /* Always fills `out`; an invalid name is ABSENT. */
 void view_key(const struct core *core, uint32_t tenant, struct slice name, struct key_view *out);
 

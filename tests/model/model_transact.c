@@ -82,7 +82,9 @@ void model_view_key(struct model *m, uint32_t tenant, struct slice text, struct 
         out->kind = KEY_COUNTER;
         out->number = n->number;
         out->deadline_ms = n->deadline_ms == NEVER ? 0 : n->deadline_ms;
-        out->version = (struct key_version){n->change, 0, UINT64_MAX};
+        out->version = m->version < 8
+                           ? (struct key_version){n->change, 0, UINT64_MAX}
+                           : (struct key_version){(uint64_t)n->number, UINT32_MAX, n->deadline_ms};
     }
 }
 

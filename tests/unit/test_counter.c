@@ -12,10 +12,14 @@ static void a_counter_is_no_lock(void **state)
     acquire(w, "n", MODE_SHARED, 1000);
     assert_int_equal(w->result.outcome, OUTCOME_REFUSED);
     assert_int_equal(w->result.reason, REASON_WRONG_KIND);
-    set_counter(w, "n", -1); /* the same number, and yet a change */
+    set_counter(w, "n", -2);
     assert_done(run(w));
     expect(w, "n", view.version);
     assert_int_equal(run(w)->reason, REASON_CONFLICT);
+    set_counter(w, "n", -1); /* nothing else of a counter can be read */
+    assert_done(run(w));
+    expect(w, "n", view.version);
+    assert_done(run(w));
     drop(w, "n", 0);
     assert_done(run(w));
     assert_int_equal(look(w, "n").kind, KEY_ABSENT);
