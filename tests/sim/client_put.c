@@ -35,6 +35,8 @@ static struct key_change choose_count(const struct sim_node *n, uint32_t key, bo
     return e;
 }
 
+enum { COUNTER_VERSION = 8 }; /* of the state, which changes the versions of counters (S13.3) */
+
 /* Reads the keys and decides. False: not now. */
 static bool compose(const struct sim_node *n, struct transaction *t, struct packer *checks)
 {
@@ -49,6 +51,9 @@ static bool compose(const struct sim_node *n, struct transaction *t, struct pack
         struct key_check check = {.name = slice_of(keys_name(key))};
         if (!keys_read(n, key, &seen, &check.version)) {
             return false;
+        }
+        if (keys_counts(key) && core_version(replica_core(n->replica)) < COUNTER_VERSION) {
+            return false; /* an upgrade changes the version: a conflict that the model lacks */
         }
         if (i < count) {
             t->effects[i] =

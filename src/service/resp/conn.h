@@ -96,6 +96,7 @@ struct resp_conn {
     uint32_t attempts;
     bool needs_barrier;  /* before the next attempt */
     bool has_policy;     /* after a barrier: a denial is final */
+    uint64_t submitted;  /* number of the last run's transaction (uncommitted.h) */
     uint64_t busy_index; /* core index plus one at which another run was changing the keys */
     uint64_t give_up_ms; /* boot time */
     struct list pending; /* in shared.pending */
