@@ -50,20 +50,26 @@ export interface AcquireOptions {
   maxHold?: number;
   /** After an unclean end, nobody gets the lock for this time. */
   lockDelay?: number;
+  /** A W3C traceparent. Listings, events and the audit trail show it. */
+  trace?: string;
 }
 
 export interface LockOptions extends AcquireOptions {
   shared?: boolean;
   tier?: Tier;
+  /** Refuses the request with the code "deadlock" if its wait would never end. */
+  detectDeadlock?: boolean;
 }
 
 export interface SemaphoreOptions extends AcquireOptions {
   permits?: number;
   tier?: Tier;
+  detectDeadlock?: boolean;
 }
 
 export interface MultiLockOptions extends AcquireOptions {
   tier?: Tier;
+  detectDeadlock?: boolean;
 }
 
 export interface CampaignOptions extends AcquireOptions {

@@ -5,7 +5,7 @@ import { FakeCluster } from "holdfast/testing";
 
 export async function use(signal: AbortSignal): Promise<number> {
   const client = new Holdfast({ endpoints: ["h:1"], ca: "pem", cert: "pem", key: new Uint8Array(), token: "t", tenant: "red" });
-  const lock: Lock = await client.lock("n", { ttl: 30_000, wait: 0, tier: CORRECTNESS, shared: true, signal, metadata: { a: [1] } });
+  const lock: Lock = await client.lock("n", { ttl: 30_000, wait: 0, tier: CORRECTNESS, shared: true, detectDeadlock: true, trace: "t", signal, metadata: { a: [1] } });
   lock.check();
   lock.on("lost", (error) => {
     const code: string = error.code;
@@ -29,6 +29,7 @@ export async function use(signal: AbortSignal): Promise<number> {
   await client[Symbol.asyncDispose]();
   const fake = new FakeCluster();
   await fake.advance(1000);
+  await fake.changeLeader();
   await fake.lose(await fake.client("a", { sessionTtl: 1000 }).lock("n"));
   // @ts-expect-error: there is no such option
   await client.lock("n", { waits: 5 });
