@@ -62,6 +62,17 @@ def test_of_two_first_writers_one_repeats(store, server):
     assert objects.get(store, "k") == b"second"
 
 
+def test_a_newer_first_writer_is_not_overwritten(store, server):
+    def overtake(path):
+        server.before_put = lambda path: None
+        objects.put(store, "k", b"newer", 6)
+
+    server.before_put = overtake
+    with pytest.raises(StaleToken):
+        objects.put(store, "k", b"late", 5)
+    assert objects.get(store, "k") == b"newer"
+
+
 def test_an_object_that_changes_all_the_time_ends_the_attempts(store, server):
     count = iter(range(1000))
 
