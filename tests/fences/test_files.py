@@ -127,7 +127,8 @@ def test_a_writer_that_is_stopped_inside_its_write_delays_the_others_until_their
 
 @pytest.mark.parametrize("text", ["", "x", "holdfast-fence 1\n", "holdfast-fence 1\n5 file\n", "holdfast-fence 1\n5 file\nend 2\n",
                                   "holdfast-fence 1\n5 file\nend 1", "holdfast-fence 1\n0 file\nend 1\n", "holdfast-fence 1\n5 \nend 1\n",
-                                  "holdfast-fence 1\n-5 file\nend 1\n", "holdfast-fence 2\n5 file\nend 1\n", "holdfast-fence 1\n5 file\nend 1\nx\n"])
+                                  "holdfast-fence 1\n-5 file\nend 1\n", "holdfast-fence 2\n5 file\nend 1\n", f"holdfast-fence 1\n{'5' * 5000} file\nend 1\n", "holdfast-fence 1\n5 file\nend 1\nx\n"],
+                         ids=lambda text: repr(text[:30]))
 def test_a_damaged_mark_is_refused(path, text):
     files.write_file(path, b"a", 5)
     path.with_name("fenced.fence").write_text(text, encoding="ascii")
