@@ -3,7 +3,7 @@
  * The version of a key must change whenever something readable of it changes. Otherwise a script
  * that decided by the old state would be applied to the new one:
  *
- *   a lock      the token of its first holder, how often its value was set since, its deadline.
+ *   a lock      the token of its first holder, how often its value was set since, its deadline or 0.
  *               Tokens are unique: a lock released and acquired again differs. Renewals and
  *               keep-alives of other APIs change only the deadline; the same deadline again looks
  *               the same to every reader.
@@ -43,7 +43,8 @@ static void fill_lock(const struct core *c, const struct lock *l, const struct g
     out->holders = lock_holders(c, l);
     out->token = g->token;
     out->principal = session_at(c, g->session)->principal;
-    out->deadline_ms = grant_deadline(c, g);
+    uint64_t deadline_ms = grant_deadline(c, g);
+    out->deadline_ms = deadline_ms == UINT64_MAX ? 0 : deadline_ms;
     out->version = (struct key_version){g->token, 0, out->deadline_ms};
     if (out->kind != KEY_LOCK && d != NULL) {
         out->value = blob_slice(c, d->carried.value);

@@ -17,7 +17,8 @@
  *      have a principal, sessions an owner (S14)
  *   7  rows of true times, long-held rules, max_hold (S16); `if_token` of operators; positions of
  *      event sinks
- *   8  the version of a counter is its number and its deadline (S13.3) */
+ *   8  the version of a counter is its number and its deadline (S13.3); keys with a TTL of 1 ms to 10
+ *      years, and without a TTL (S13.1) */
 #ifndef HOLDFAST_CORE_VERSION_H
 #define HOLDFAST_CORE_VERSION_H
 

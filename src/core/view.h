@@ -76,14 +76,14 @@ struct lock_view {
     struct grant_view first; /* earliest holder, if has_holder */
 };
 
-/* deadline_ms: UINT64_MAX while a private session waits (S4.3). entries: names held or waited
+/* deadline_ms: UINT64_MAX: none, or a private session that waits (S4.3). ttl_ms: TTL_NONE: none. entries: names held or waited
  * for. */
 #define SESSION_VIEW_FIELDS(F)                 \
     F(OPERATOR, 1, id, id, 0)                  \
     F(NODE, 1, u32, tenant, UINT32_MAX)        \
     F(ALL, 1, slice, client, LIMIT_CLIENT)     \
     F(ALL, 1, slice, metadata, LIMIT_METADATA) \
-    F(ALL, 1, u32, ttl_ms, UINT32_MAX)         \
+    F(ALL, 1, u64, ttl_ms, UINT64_MAX)         \
     F(ALL, 1, u32, linger_ms, UINT32_MAX)      \
     F(ALL, 1, u64, deadline_ms, UINT64_MAX)    \
     F(ALL, 1, u32, entries, UINT32_MAX)        \

@@ -178,7 +178,7 @@ bool key_is_own(const struct keyspace *k, const struct key *key)
 }
 
 void key_put(struct keyspace *k, struct key *key, enum key_kind kind, struct slice value,
-             uint32_t ttl_ms)
+             uint64_t ttl_ms)
 {
     key->kind = kind;
     key->value = value;
@@ -189,10 +189,10 @@ void key_put(struct keyspace *k, struct key *key, enum key_kind kind, struct sli
     }
 }
 
-void key_set_ttl(struct keyspace *k, struct key *key, uint32_t ttl_ms)
+void key_set_ttl(struct keyspace *k, struct key *key, uint64_t ttl_ms)
 {
     key->ttl_ms = ttl_ms;
-    key->deadline_ms = k->now_ms + ttl_ms;
+    key->deadline_ms = ttl_ms == TTL_NONE ? 0 : k->now_ms + ttl_ms;
     key->is_persisted = false;
 }
 

@@ -21,7 +21,7 @@ struct key {
     struct slice value;
     int64_t number;
     uint64_t deadline_ms;
-    uint32_t ttl_ms;   /* the new TTL; 0: unchanged */
+    uint64_t ttl_ms;   /* the new TTL, perhaps TTL_NONE; 0: unchanged */
     bool is_changed;   /* value or kind */
     bool is_forced;    /* deletes a lock of another holder */
     bool is_compared;  /* the script has read its value */
@@ -96,8 +96,9 @@ bool key_is_own(const struct keyspace *k, const struct key *key);
 bool keyspace_copy(struct keyspace *k, struct slice *text, const struct key_sink *to);
 
 void key_put(struct keyspace *k, struct key *key, enum key_kind kind, struct slice value,
-             uint32_t ttl_ms);
-void key_set_ttl(struct keyspace *k, struct key *key, uint32_t ttl_ms);
+             uint64_t ttl_ms);
+/* TTL_NONE: not for a counter. */
+void key_set_ttl(struct keyspace *k, struct key *key, uint64_t ttl_ms);
 void key_set_number(struct key *key, int64_t number);
 void key_persist_counter(struct key *key);
 /* False: another holder's key, and force is disabled; the error was sent. */
