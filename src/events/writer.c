@@ -402,6 +402,7 @@ static void rest(struct event_log *log)
 void *event_writer_run(void *ctx)
 {
     struct event_log *log = ctx;
+    (void)pthread_setname_np(pthread_self(), "event-log");
     pthread_mutex_lock(&log->lock);
     while (!log->shared.stop) {
         wait_for_records(log);
