@@ -42,12 +42,12 @@ static void name_of(char name[40], uint64_t number)
     (void)snprintf(name, 40, "tenant/billing/close/%011" PRIu64, number);
 }
 
-struct load {
+struct event_load {
     uint64_t events;
     uint64_t index; /* of the last complete entry */
 };
 
-static void add_events(struct event_log *log, struct load *load, uint64_t count)
+static void add_events(struct event_log *log, struct event_load *load, uint64_t count)
 {
     char name[40];
     for (uint64_t i = 0; i < count; i++) {
@@ -76,7 +76,7 @@ static void add_events(struct event_log *log, struct load *load, uint64_t count)
 static void append(struct event_log *log, uint64_t bytes, uint64_t rate)
 {
     struct event_log_stats stats = {0};
-    struct load load = {0, 0};
+    struct event_load load = {0, 0};
     double own_s = 0;
     double pause_s = seconds_of(CLOCK_THREAD_CPUTIME_ID);
     double all_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
