@@ -123,6 +123,10 @@ class FakeTransport {
     return { status: 200, body: {}, pieces: read() };
   }
 
+  reloadToken() {
+    return false;
+  }
+
   closeIdle() {}
 
   close() {}
