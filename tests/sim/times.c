@@ -363,7 +363,7 @@ static void check_if_token(const struct event *e)
     char text[TIMES_REASON] = "";
     if ((e->type != EVENT_FORCED && e->type != EVENT_REVOKED &&
          e->type != EVENT_REVOKE_REQUESTED) ||
-        e->text.len >= sizeof(text)) {
+        e->text.len == 0 || e->text.len >= sizeof(text)) {
         return;
     }
     memcpy(text, e->text.data, e->text.len);
