@@ -338,10 +338,9 @@ uint64_t core_next_due_ms(const struct core *c)
     return heap_min_at(&c->timers);
 }
 
-/* At most LIMIT_DELAY_MAX_MS, as any lock-delay. */
 static uint32_t longest_ttl(const struct core *c)
 {
-    uint64_t longest = 0;
+    uint32_t longest = 0;
     RING_EACH(c, obj, c->all_sessions, session, all)
     {
         const struct session *s = session_at(c, obj);
@@ -356,7 +355,7 @@ static uint32_t longest_ttl(const struct core *c)
             }
         }
     }
-    return longest < LIMIT_DELAY_MAX_MS ? (uint32_t)longest : LIMIT_DELAY_MAX_MS;
+    return longest;
 }
 
 void core_recover(struct core *c, struct slice actor, struct slice reason)

@@ -61,7 +61,8 @@
  *   I39  S16.2       Long-held rules are sorted by prefix, at most 256 a tenant; marked grants are
  *                    counted.
  *   I40              At most 16 sinks have a position. Before version 7 there are no rows, rules, marks,
- *                    sinks and times of max_hold. */
+ *                    sinks and times of max_hold.
+ *   I41  S4.8        A session has the count and the XOR of the tokens that it holds. */
 #include "core/invariants.h"
 
 const char broken_ring[] = "I2: a ring is not closed, or longer than its limit";
@@ -310,9 +311,6 @@ static const char *check_grant(struct census *n, ref obj, ref session)
         (!is_key && ((g->flags & GRANT_IS_HASH) != 0 || (own != NULL && own->changes != 0)))) {
         return "I33: a grant cannot be a key, or has what only a key has";
     }
-    if (s->is_private && key_ttl_since(s->ttl_ms) > 2 && (!is_key || c->version < 8)) {
-        return "I33: a grant has a TTL that only a key of a later version may have";
-    }
     if (g->since_ms > c->now_ms) {
         return future;
     }
@@ -398,9 +396,11 @@ static const char *check_waiter(struct census *n, ref obj, ref session)
 static const char *check_holds(struct census *n, ref session, uint32_t *entries, uint32_t *things)
 {
     const struct core *c = n->c;
+    const struct session *s = session_at(c, session);
     struct walk w;
     uint64_t last_token = 0;
-    WALK(&w, c, obj, session_at(c, session)->holds, grant, in_session, LIMIT_SESSION_ENTRIES)
+    uint64_t token_xor = 0;
+    WALK(&w, c, obj, s->holds, grant, in_session, LIMIT_SESSION_ENTRIES)
     {
         const char *broken = check_grant(n, obj, session);
         if (broken != NULL) {
@@ -415,6 +415,10 @@ static const char *check_holds(struct census *n, ref session, uint32_t *entries,
         n->grants++;
         *entries += 1;
         *things += is_first;
+        token_xor ^= is_first ? g->token : 0;
+    }
+    if (!w.is_broken && (s->token_count != *things || s->token_xor != token_xor)) {
+        return "I41: a session counts the tokens that it holds wrongly";
     }
     return w.is_broken ? broken_ring : NULL;
 }

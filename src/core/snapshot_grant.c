@@ -66,9 +66,6 @@ static const char *check_grant(const struct builder *b, const struct grant_recor
                    f->parts > 1 || (f->key.flags & ~GRANT_KEY_FLAGS) != 0)) {
         return "it cannot be a key";
     }
-    if (!is_key && s->is_private && !is_ttl(s->ttl_ms)) {
-        return "its session has the TTL of a key, and it is no key";
-    }
     if (carried_check(&f->carried, (enum mode)f->head.mode, is_key) != HF_OK) {
         return "its metadata or value is not valid";
     }
@@ -207,6 +204,7 @@ const char *build_grant(struct builder *b, struct reader *r)
     }
     b->last_token = f.token;
     ref obj = new_grant(b, lock, &f);
+    session_add_token(current(b), f.token);
     if (f.head.flags & GRANT_WAS_LONG_HELD) {
         grant_mark_long_held(b->c, grant_at(b->c, obj));
     }

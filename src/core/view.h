@@ -76,14 +76,14 @@ struct lock_view {
     struct grant_view first; /* earliest holder, if has_holder */
 };
 
-/* deadline_ms: UINT64_MAX: none, or a private session that waits (S4.3). ttl_ms: TTL_NONE: none. entries: names held or waited
+/* deadline_ms: UINT64_MAX while a private session waits (S4.3). entries: names held or waited
  * for. */
 #define SESSION_VIEW_FIELDS(F)                 \
     F(OPERATOR, 1, id, id, 0)                  \
     F(NODE, 1, u32, tenant, UINT32_MAX)        \
     F(ALL, 1, slice, client, LIMIT_CLIENT)     \
     F(ALL, 1, slice, metadata, LIMIT_METADATA) \
-    F(ALL, 1, u64, ttl_ms, UINT64_MAX)         \
+    F(ALL, 1, u32, ttl_ms, UINT32_MAX)         \
     F(ALL, 1, u32, linger_ms, UINT32_MAX)      \
     F(ALL, 1, u64, deadline_ms, UINT64_MAX)    \
     F(ALL, 1, u32, entries, UINT32_MAX)        \
@@ -154,8 +154,6 @@ struct key_view {
 
 /* KEY_COUNTER; cheap without counters. */
 bool view_is_counter(const struct core *core, uint32_t tenant, struct slice name);
-/* The version of a counter, since version 8 of the state. */
-struct key_version view_counter_version(int64_t number, uint64_t deadline_ms);
 /* Always fills `out`; an invalid name is ABSENT. */
 void view_key(const struct core *core, uint32_t tenant, struct slice name, struct key_view *out);
 
@@ -173,6 +171,12 @@ typedef void (*view_session_fn)(void *ctx, const struct session_view *session);
 uint64_t view_sessions(const struct core *core, uint32_t tenant, uint64_t cursor, uint32_t limit,
                        view_session_fn on_session, void *ctx);
 bool view_session(const struct core *core, struct id id, struct session_view *out);
+/* The tokens of what a session holds; a multi-lock has one. Of a session without a lock: zero. O(1). */
+struct token_sum {
+    uint32_t count;
+    uint64_t xor_of_all;
+};
+struct token_sum view_session_tokens(const struct core *core, struct id id);
 
 /* A name that a session holds or waits for. queue_length: all that wait for the name. */
 struct session_name_view {

@@ -93,3 +93,13 @@ uint64_t view_session_names(const struct core *c, uint32_t tenant, struct id id,
     }
     return page_waiters(&page, s) ? VIEW_NAMES_END : page.last << 1 | CURSOR_WAITS;
 }
+
+struct token_sum view_session_tokens(const struct core *c, struct id id)
+{
+    ref obj = session_find(c, id);
+    if (obj == 0) {
+        return (struct token_sum){0, 0};
+    }
+    const struct session *s = session_at(c, obj);
+    return (struct token_sum){.count = s->token_count, .xor_of_all = s->token_xor};
+}

@@ -2,6 +2,7 @@
  * for it (service/request/leader_query.h). */
 #include "node/node_state.h"
 #include "service/request/memory_page.h"
+#include "service/request/session_check.h"
 #include "service/request/sink_report.h"
 
 static void fill_state(struct node *n, struct leader_stats *out)
@@ -103,6 +104,8 @@ bool node_answer_query(void *ctx, struct slice query, struct buffer *out)
         return answer_hot(n, query, out);
     case QUERY_SINKS:
         return answer_sinks(n, query, out);
+    case QUERY_SESSION_CHECKS:
+        return session_checks_answer(replica_core(n->replica), node_memory_core(n), query, out);
     default:
         return memory_page_write(node_memory_core(n), query, out);
     }

@@ -23,8 +23,9 @@ struct gateway_call {
     /* Requested by an acquire (S10). A token goes to its own tier. The gateway finds the tier of a
      * lease id, an attachment number or a name. */
     enum tier tier;
-    /* Of a barrier. `look` (copied): query of the leader's memory (request/leader_query.h); empty:
-     * none. `page`: its result, empty if the leader does not support it; valid during `done`. */
+    /* Of a barrier or a keep-alive. `look` (copied): query of the leader's memory
+     * (request/leader_query.h); empty: none. `page`: its result, empty if the leader does not support
+     * it; valid during `done`. A keep-alive is applied before its query is answered. */
     struct slice look;
     struct slice page;
     /* The connection, for fair scheduling. 0: the node itself. */

@@ -53,6 +53,7 @@ struct service {
     uint32_t gathered_count;
     uint64_t gathered_due_ms; /* boot time */
     struct list rounds;       /* keep-alive commands in flight */
+    struct list differing;    /* keep-alives whose locks are to be listed */
 
     struct list changes; /* membership changes in flight; api_member.c */
 

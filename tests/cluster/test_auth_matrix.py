@@ -56,6 +56,7 @@ HTTP = {
     f"GET {LOCKS}/{{name}}/history": ("read", "read", None),
     f"GET {LOCKS}/{{name}}": ("read", "read", None),
     f"POST {SESSIONS}/{{id}}/keepalive": ("owner", "caller", {}),
+    f"GET {SESSIONS}/{{id}}/events": ("owner", "caller", None),
     f"POST {SESSIONS}": ("session", "lock", CLIENT),
     f"GET {SESSIONS}": ("rows", "read", None),
     f"DELETE {SESSIONS}/{{id}}": ("owner", "caller", None),

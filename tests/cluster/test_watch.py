@@ -17,14 +17,14 @@ from load import Load
 class Stream:
     """Reads events one by one."""
 
-    def __init__(self, node, path="/api/v1/watch", last=None, receive_buffer=None):
+    def __init__(self, node, path="/api/v1/watch", last=None, receive_buffer=None, headers=None):
         self.connection = http.client.HTTPConnection(node.client_host, node.client_port, timeout=PATIENCE)
         if receive_buffer is not None:
             self.connection.sock = socket.socket()
             self.connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
             self.connection.sock.settimeout(PATIENCE)
             self.connection.sock.connect((node.client_host, node.client_port))
-        self.connection.request("GET", path, headers={} if last is None else {"Last-Event-ID": last})
+        self.connection.request("GET", path, headers={**(headers or {}), **({} if last is None else {"Last-Event-ID": last})})
         self.response = self.connection.getresponse()
         assert self.response.status == 200, self.response.read()
         assert self.response.getheader("Content-Type") == "text/event-stream"

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "core/view.h"
+#include "service/request/memory_page.h"
+#include "service/request/session_check.h"
 
 enum { COMMAND_BYTES = 256 << 10 };
 
@@ -42,8 +44,13 @@ static void fake_submit(void *ctx, const struct command *command, struct gateway
     hf_assert(bytes != NULL);
     size_t len = command_encode(command, CORE_VERSION, bytes, COMMAND_BYTES);
     hf_assert(len > 0);
-    struct fake_call *c = add_call(g, call, len);
+    struct fake_call *c = add_call(g, call, len + call->look.len);
     memcpy(c->bytes, bytes, len);
+    if (call->look.len > 0) {
+        memcpy(c->bytes + len, call->look.data, call->look.len);
+        c->look = slice_make(c->bytes + len, call->look.len);
+    }
+    call->look = slice_make(NULL, 0);
     free(bytes);
     enum hf_error error = command_decode(slice_make(c->bytes, len), &c->command);
     hf_assert(error == HF_OK);
@@ -54,7 +61,12 @@ static void fake_barrier(void *ctx, struct gateway_call *call)
 {
     struct fake_gateway *g = ctx;
     hf_assert(!g->is_inside);
-    add_call(g, call, 0)->is_barrier = true;
+    struct fake_call *c = add_call(g, call, call->look.len);
+    c->is_barrier = true;
+    if (leader_query_of(call->look) == QUERY_SESSION_NAMES) {
+        memcpy(c->bytes, call->look.data, call->look.len);
+        c->look = slice_make(c->bytes, call->look.len);
+    }
     g->barriers++;
 }
 
@@ -261,10 +273,43 @@ static void strip(struct result *r)
     r->cycle_length = 0;
 }
 
+/* The tier EFFICIENCY is empty. */
+static void answer_checks(struct fake_gateway *g, struct fake_call *c)
+{
+    struct buffer page;
+    struct core_options options = {.memory = memory_system()};
+    struct core *empty = core_new(&options);
+    struct result result;
+    core_apply(g->core, &c->command, &result);
+    buffer_init(&page, memory_system(), SESSION_CHECKS_BYTES(SESSION_CHECKS_MAX));
+    bool is_answered = session_checks_answer(g->core, empty, c->look, &page);
+    hf_assert(is_answered);
+    c->call->page = g->is_older ? slice_make(NULL, 0) : buffer_bytes(&page);
+    c->call->done(c->call, HF_OK, &result);
+    buffer_close(&page);
+    core_free(empty);
+}
+
+/* What the leader's memory has of a session: nothing. */
+static void answer_look(struct fake_gateway *g, struct fake_call *c)
+{
+    struct buffer page;
+    buffer_init(&page, memory_system(), MEMORY_PAGE_BYTES);
+    bool is_answered = memory_page_write(NULL, c->look, &page);
+    hf_assert(is_answered && g->index > 0);
+    c->call->page = buffer_bytes(&page);
+    c->call->done(c->call, HF_OK, NULL);
+    buffer_close(&page);
+}
+
 static void answer(struct fake_gateway *g, struct fake_call *c)
 {
     struct result result = {.error = HF_OK};
     bool is_done = g->fails == HF_OK || g->does_before;
+    if (c->look.len > 0 && g->fails == HF_OK) {
+        (c->is_barrier ? answer_look : answer_checks)(g, c);
+        return;
+    }
     if (!c->is_barrier && is_done) {
         core_apply(g->core, &c->command, &result);
     }

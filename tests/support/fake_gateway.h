@@ -14,10 +14,11 @@ struct fake_call {
     struct gateway_call *call;
     bool is_barrier;
     bool is_applied; /* and `result` waits */
+    struct slice look;
     struct result result;
     struct command command;
     size_t len;
-    uint8_t bytes[]; /* that `command` was decoded from */
+    uint8_t bytes[]; /* that `command` was decoded from, then the query of the call */
 };
 
 struct fake_gateway {
@@ -32,6 +33,7 @@ struct fake_gateway {
     uint64_t boot_ms;
     uint64_t drawn; /* random ids so far */
     bool is_inside; /* results are being reported: nothing may be submitted */
+    bool is_older;  /* the leader does not support the checks of keep-alives */
     struct gateway_status status;
     /* The change of members that was requested last; the test answers it. */
     struct gateway_change_call *change;

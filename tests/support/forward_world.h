@@ -65,7 +65,7 @@ extern struct forward_fake fake;
 
 enum { DONE = 1, NOT_DONE = 2, UNKNOWN = 3, BUSY = 4, MALFORMED = 5, REFUSED = 6, EVENT = 7 };
 enum { OWN = 0x40 }; /* added to the kind of a command */
-enum { COMMAND = 1, BARRIER = 2, CHANGE = 3, MEMORY = 4, INTEREST = 5, LOOK = 6 };
+enum { COMMAND = 1, BARRIER = 2, CHANGE = 3, MEMORY = 4, INTEREST = 5, LOOK = 6, CHECKED = 7 };
 
 struct forwarded_call {
     struct gateway_call call;

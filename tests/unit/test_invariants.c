@@ -136,20 +136,27 @@ static void holders_out_of_order(struct core *c)
     g->token = c->counter << 10;
 }
 
+/* The sum of the session stays right. */
+static void set_token(struct core *c, struct grant *g, uint64_t token)
+{
+    session_at(c, g->session)->token_xor ^= g->token ^ token;
+    g->token = token;
+}
+
 static void a_token_from_the_future(struct core *c)
 {
-    holder_of(c, "contended")->token = (c->counter << 10) + 1;
+    set_token(c, holder_of(c, "contended"), (c->counter << 10) + 1);
 }
 
 static void a_token_twice(struct core *c)
 {
-    holder_of(c, "contended")->token = holder_of(c, "leader")->token;
+    set_token(c, holder_of(c, "contended"), holder_of(c, "leader")->token);
 }
 
 static void a_token_of_one_that_ended(struct core *c)
 {
     ref who = recent_at(&c->own.ended_grants, 0);
-    holder_of(c, "contended")->token = ended_grant_at(c, who)->token;
+    set_token(c, holder_of(c, "contended"), ended_grant_at(c, who)->token);
 }
 
 static void holders_miscounted(struct core *c)
@@ -228,6 +235,16 @@ static void a_ring_of_woken_that_lost_one(struct core *c)
 static void names_of_a_session_miscounted(struct core *c)
 {
     session_of(c, 1)->entries++;
+}
+
+static void tokens_of_a_session_miscounted(struct core *c)
+{
+    session_of(c, 1)->token_count--;
+}
+
+static void tokens_of_a_session_mixed_up(struct core *c)
+{
+    session_of(c, 1)->token_xor ^= 1024;
 }
 
 static void a_grant_of_another_session(struct core *c)
@@ -506,6 +523,8 @@ static void each_broken_invariant_is_named(void **state)
         BROKEN(14, a_delay_with_a_wrong_timer),
         BROKEN(15, a_ring_of_woken_that_lost_one),
         BROKEN(16, names_of_a_session_miscounted),
+        BROKEN(41, tokens_of_a_session_miscounted),
+        BROKEN(41, tokens_of_a_session_mixed_up),
         BROKEN(16, a_grant_of_another_session),
         BROKEN(16, holds_out_of_order),
         BROKEN(17, a_private_session_with_extras),

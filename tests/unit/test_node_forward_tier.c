@@ -69,6 +69,88 @@ static void an_older_leader_that_knows_no_pages_gets_a_request_for_the_barrier_a
     forward_end(f);
 }
 
+static void on_checked(struct gateway_call *call, enum hf_error error, const struct result *result)
+{
+    assert_int_equal(error, HF_OK);
+    assert_int_equal(result->type, COMMAND_KEEPALIVE);
+    snprintf(seen, sizeof(seen), "%.*s", (int)call->page.len, (const char *)call->page.data);
+}
+
+static void keep_alive(struct forward *f, struct gateway_call *call)
+{
+    static const uint8_t id[16] = {1, [8] = 1};
+    struct command command;
+    command_init(&command, COMMAND_KEEPALIVE);
+    command.keepalive.sessions = (struct ids){1, id};
+    *call = (struct gateway_call){.done = on_checked, .look = slice_of("tokens")};
+    snprintf(seen, sizeof(seen), "nothing yet");
+    forward_submit(f, &command, call);
+    forward_run(f);
+}
+
+/* S4.8: with the command, and answered when it is applied. */
+static void a_query_rides_with_a_keepalive(void **state)
+{
+    (void)state;
+    static const uint8_t alive[1] = {HF_OK};
+    struct result result = {.type = COMMAND_KEEPALIVE, .count = 1, .alive = alive};
+    struct gateway_call call;
+    struct forward *f = forward_begin_with_tier();
+    forward_lead();
+    keep_alive(f, &call);
+    assert_string_equal(seen, "nothing yet");
+    forward_on_result(f, fake.cookies[0], REPLICA_DONE, &result);
+    assert_string_equal(seen, "page of tokens");
+    /* Through another node: the leader takes the command, and answers with page and result. */
+    uint32_t barriers = fake.barriers;
+    forward_follow(f, 2);
+    keep_alive(f, &call);
+    assert_int_equal(fake.kinds[0], CHECKED);
+    uint8_t request[512];
+    size_t len = fake.request_len;
+    assert_true(len <= sizeof(request));
+    memcpy(request, fake.request, len);
+    forward_lead();
+    assert_true(forward_on_request(f, 2, 10, 77, CHECKED, slice_make(request, len)));
+    assert_int_equal(fake.submitted, 2);
+    assert_int_equal(fake.barriers, barriers);
+    forward_on_result(f, fake.cookies[1], REPLICA_DONE, &result);
+    assert_int_equal(fake.answer_status, DONE);
+    assert_true(forward_on_answer(f, 2, fake.numbers[0], DONE, buffer_bytes(&fake.answer_body)));
+    assert_string_equal(seen, "page of tokens");
+    /* What is not a query and a command is refused. */
+    assert_true(forward_on_request(f, 2, 10, 78, CHECKED, slice_of("")));
+    assert_int_equal(fake.answer_status, MALFORMED);
+    assert_true(forward_on_request(f, 2, 10, 79, CHECKED, slice_make(request, 3)));
+    assert_int_equal(fake.answer_status, MALFORMED);
+    assert_true(forward_on_request(f, 2, 10, 80, CHECKED, slice_make(request, len - 1)));
+    assert_int_equal(fake.answer_status, MALFORMED);
+    forward_end(f);
+}
+
+static void an_older_leader_gets_the_keepalive_without_its_query(void **state)
+{
+    (void)state;
+    static const uint8_t alive[1] = {HF_OK};
+    struct result result = {.type = COMMAND_KEEPALIVE, .count = 1, .alive = alive};
+    struct gateway_call call;
+    struct buffer body;
+    buffer_init(&body, memory_system(), RESULT_BYTES_MAX);
+    struct forward *f = forward_begin_with_tier();
+    forward_follow(f, 2);
+    keep_alive(f, &call);
+    assert_int_equal(fake.kinds[0], CHECKED);
+    assert_false(forward_on_answer(f, 2, fake.numbers[0], DONE, slice_of(""))); /* garbled */
+    assert_true(forward_on_answer(f, 2, fake.numbers[0], MALFORMED, slice_of("")));
+    forward_run(f);
+    assert_int_equal(fake.kinds[1], COMMAND);
+    assert_true(result_encode(&result, CORE_VERSION, &body));
+    assert_true(forward_on_answer(f, 2, fake.numbers[1], DONE, buffer_bytes(&body)));
+    assert_string_equal(seen, "");
+    forward_end(f);
+    buffer_close(&body);
+}
+
 static void the_leaders_memory_answers_at_once_and_nothing_is_proposed(void **state)
 {
     (void)state;
@@ -223,6 +305,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_looks_gets_the_page_with_the_barrier),
+        cmocka_unit_test(a_query_rides_with_a_keepalive),
+        cmocka_unit_test(an_older_leader_gets_the_keepalive_without_its_query),
         cmocka_unit_test(an_older_leader_that_knows_no_pages_gets_a_request_for_the_barrier_alone),
         cmocka_unit_test(the_leaders_memory_answers_at_once_and_nothing_is_proposed),
         cmocka_unit_test(what_memory_confirms_later_is_answered_then),

@@ -236,6 +236,44 @@ static void a_session_carries_its_locks(void **state)
     free(id);
 }
 
+static void keep_alive(struct http_client *c, const char *target, const char *body,
+                       const char *expected)
+{
+    struct reply r = client_request_to(c, "POST", target, body);
+    assert_int_equal(r.status, 0);
+    world_pass(&world, 100);
+    r = client_reply(c);
+    assert_int_equal(r.status, 200);
+    expect_json(r.body, expected);
+    reply_free(&r);
+}
+
+static void a_keepalive_lists_the_locks_only_if_the_tokens_differ(void **state)
+{
+    struct http_client *c = world_client(&world, false);
+    char *id = open_session(c, "{\"client_id\":\"s\",\"ttl_ms\":9000}");
+    char target[100];
+    char body[100];
+    (void)snprintf(target, sizeof(target), "/api/v1/sessions/%s/keepalive", id);
+    (void)snprintf(body, sizeof(body), "{\"session_id\":\"%s\"}", id);
+    expect(c, "POST", "/api/v1/locks/n/acquire", body, 200, "acquired=true fencing_token=2048");
+    uint64_t barriers = world.gateway.barriers;
+    const char *nothing = "alive=true locks=- next_cursor=-";
+    keep_alive(c, target, "{\"lock_count\":1,\"lock_xor\":2048}", nothing);
+    keep_alive(c, target, "{}", nothing);
+    assert_int_equal(world.gateway.barriers, barriers); /* nothing was looked up */
+    const char *list = "alive=true locks.0.name=\"n\" locks.0.tier=\"CORRECTNESS\" "
+                       "locks.0.fencing_token=2048 next_cursor=null";
+    keep_alive(c, target, "{\"lock_count\":0,\"lock_xor\":0}", list);
+    assert_int_equal(world.gateway.barriers, barriers + 1);
+    keep_alive(c, target, "{\"lock_count\":1,\"lock_xor\":2049}", list);
+    world.gateway.is_older = true; /* a leader of an earlier version compares nothing */
+    keep_alive(c, target, "{\"lock_count\":0,\"lock_xor\":0}", nothing);
+    world.gateway.is_older = false;
+    expect(c, "POST", target, "{\"lock_count\":0}", 400, "error.code=\"field_missing\"");
+    free(id);
+}
+
 static void keepalives_ride_together(void **state)
 {
     enum { MANY = 20 };
@@ -395,6 +433,7 @@ int main(void)
         T(a_multi_lock_of_one_name_is_released_by_its_name_or_lease),
         T(the_dialect_of_seed_001_is_spoken_as_written),
         T(a_session_carries_its_locks),
+        T(a_keepalive_lists_the_locks_only_if_the_tokens_differ),
         T(keepalives_ride_together),
         T(an_election_has_one_leader_and_its_word),
         T(an_election_takes_the_epoch_that_it_answered),

@@ -633,6 +633,48 @@ static void a_session_is_notified_of_its_losses(void **state)
     free(id);
 }
 
+static void a_session_hears_what_it_must_act_on_and_its_end(void **state)
+{
+    struct http_client *c = world_client(&world, true);
+    char *id = open_session(c, "{\"client_id\":\"s\",\"ttl_ms\":60000}");
+    char target[100];
+    char body[100];
+    (void)snprintf(target, sizeof(target), "/api/v1/sessions/%s/events", id);
+    struct http_client *own = watch(target, NULL);
+    (void)snprintf(body, sizeof(body), "{\"session_id\":\"%s\"}", id);
+    expect(c, "POST", "/api/v1/locks/n/acquire", body, 200, "acquired=true");
+    act(c, "acquire", "other", 0);
+    expect(c, "POST", "/api/v1/locks/n/force-unlock", "{\"actor_id\":\"o\",\"reason\":\"stuck\"}",
+           200, NULL);
+    fake_gateway_apply(&world.gateway, &(struct command){.type = COMMAND_LEAD, .lead = {.node = 1}},
+                       &(struct result){.error = HF_OK});
+    world_run(&world);
+    char *text = client_stream(own);
+    assert_null(strstr(text, "event: granted\n"));
+    assert_null(strstr(text, "event: forced\n"));
+    const char *lost = strstr(text, "event: lost\n");
+    assert_non_null(lost);
+    assert_non_null(strstr(lost, "\"fencing_token\":2048"));
+    assert_non_null(strstr(lost, "event: epoch\n"));
+    assert_non_null(strstr(lost, "\"leader_epoch\":"));
+    free(text);
+    (void)snprintf(body, sizeof(body), "/api/v1/sessions/%s", id);
+    expect(c, "DELETE", body, NULL, 200, "closed=true");
+    world_run(&world);
+    text = client_stream(own);
+    assert_non_null(strstr(text, "event: session_closed\n"));
+    assert_int_equal(world.gateway.submitted[COMMAND_STREAM_DOWN], 0);
+    free(text);
+    struct service_stats stats;
+    service_stats(world.service, &stats);
+    assert_int_equal(stats.streams, 0); /* it has ended */
+    own = watch(target, NULL);
+    struct reply r = client_reply(own);
+    assert_int_equal(r.status, 410);
+    reply_free(&r);
+    free(id);
+}
+
 static void a_session_whose_stream_broke_at_once_lingers_too(void **state)
 {
     struct http_client *c = world_client(&world, false);
@@ -667,6 +709,7 @@ int main(void)
         T(who_follows_the_stream_knows_the_truth),
         T(an_election_is_observed),
         T(a_session_is_notified_of_its_losses),
+        T(a_session_hears_what_it_must_act_on_and_its_end),
         T(a_session_whose_stream_broke_at_once_lingers_too),
     };
 #undef T

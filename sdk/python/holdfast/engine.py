@@ -8,6 +8,7 @@ import logging
 import os
 import queue
 import socket
+import ssl
 import threading
 import uuid
 from typing import Any, Callable, Coroutine, Optional, Sequence, TypeVar
@@ -26,14 +27,24 @@ T = TypeVar("T")
 
 class Engine:
     def __init__(self, endpoints: Sequence[str], client_id: Optional[str], session_ttl: float, timeout: float,
-                 transport: Transport, *, clock: Optional[Clock] = None,
+                 token: Optional[str], tenant: Optional[str], tls: Optional[ssl.SSLContext],
+                 connect_timeout: float, *, clock: Optional[Clock] = None, transport: Optional[Transport] = None,
                  loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
-        """`clock` and `loop` are for tests: in place of the real ones."""
+        """The last three are for tests: in place of the real ones."""
         self._pid = os.getpid()
         self.clock = clock or system_clock()
         self.timeout = timeout
+        headers = {}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        if tenant:
+            headers["Holdfast-Tenant"] = tenant
+        for value in headers.values():
+            if not value.isascii() or not value.isprintable():
+                raise ValueError("the token or tenant has characters that a header cannot have")
         name = client_id or f"{socket.gethostname()}-{self._pid}-{uuid.uuid4().hex[:8]}"
-        self.caller = Caller(self.clock, Endpoints(endpoints), transport)
+        self.caller = Caller(self.clock, Endpoints(endpoints),
+                             transport or Transport(headers, tls, connect_timeout))
         self._loop = loop or asyncio.new_event_loop()
         self.locks = Locks(self.caller, name, milliseconds(session_ttl, "session_ttl", 1000), timeout)
         self._callbacks: "queue.SimpleQueue[Optional[Callable[[], None]]]" = queue.SimpleQueue()

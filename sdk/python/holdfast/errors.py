@@ -61,7 +61,7 @@ class Denied(HoldfastError):
     code = "denied"
 
 
-class Invalid(HoldfastError, ValueError):
+class Invalid(HoldfastError):
     """An argument is wrong."""
 
     code = "invalid"

@@ -59,6 +59,19 @@ static void refuse_not_upgraded(struct forward *f, struct call *call, enum comma
     forward_on_result(f, &call->cookie, REPLICA_DONE, &refused);
 }
 
+/* The body of a FORWARD_CHECKED. */
+static struct slice with_look(struct forward *f, struct slice look, struct slice command)
+{
+    uint8_t head[10];
+    struct writer w = writer_make(head, sizeof(head));
+    write_u64(&w, look.len);
+    buffer_truncate(&f->checked, 0);
+    bool fits = buffer_append(&f->checked, head, (size_t)(w.at - head)) &&
+                buffer_append_slice(&f->checked, look) && buffer_append_slice(&f->checked, command);
+    hf_assert(fits);
+    return buffer_bytes(&f->checked);
+}
+
 static bool try_there(struct forward *f, struct call *call, uint64_t leader)
 {
     if (!change_may_go_to(f, call, leader)) {
@@ -76,6 +89,10 @@ static bool try_there(struct forward *f, struct call *call, uint64_t leader)
     if (call->kind == FORWARD_COMMAND && !forward_fit(f, leader, &bytes, &type)) {
         refuse_not_upgraded(f, call, type);
         return true;
+    }
+    if (call->look.len > 0) {
+        bytes = with_look(f, call->look, bytes);
+        kind = FORWARD_CHECKED;
     }
     bool is_own = call->kind == FORWARD_CHANGE ? f->options.auth : call->is_own;
     bool says_own = is_own && forward_supports(f, leader, FORWARD_OWN_VERSION);
@@ -216,6 +233,9 @@ static void on_result(struct forward *f, enum tier tier, struct cookie *head,
     if (call->state == CALL_ANSWERED) {
         call_free_if_done(f, call);
     } else if (outcome == REPLICA_DONE) {
+        if (call->look.len > 0) {
+            forward_look_up(f, call->look, &call->page);
+        }
         call_answer(f, call, HF_OK, result, NULL);
     } else if (call->state == CALL_HERE && call->here == 0) {
         call_again(f, call, outcome == REPLICA_UNKNOWN);
@@ -292,6 +312,20 @@ static bool take_epoch(struct forward *f, const struct call *call, struct slice 
     return true;
 }
 
+/* The answer to the query of a FORWARD_CHECKED. False: malformed. */
+static bool take_page(struct call *call, struct slice *body)
+{
+    struct reader r = reader_make(*body);
+    struct slice page = read_slice(&r, FORWARD_CHECK_BYTES);
+    if (r.bad) {
+        return false;
+    }
+    buffer_truncate(&call->page, 0);
+    (void)buffer_append_slice(&call->page, page);
+    *body = slice_make(r.at, reader_left(&r));
+    return true;
+}
+
 static void on_done_there(struct forward *f, struct call *call, struct slice body)
 {
     struct result result;
@@ -334,7 +368,8 @@ bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_
     hf_assert(call->state == CALL_THERE);
     switch (status) {
     case FORWARD_DONE:
-        if (!take_epoch(f, call, &body) || (call->kind == FORWARD_BARRIER && body.len != 8) ||
+        if (!take_epoch(f, call, &body) || (call->look.len > 0 && !take_page(call, &body)) ||
+            (call->kind == FORWARD_BARRIER && body.len != 8) ||
             (call->kind == FORWARD_LOOK && body.len < 8)) {
             return false;
         }
@@ -360,6 +395,12 @@ bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_
     case FORWARD_MALFORMED:
         if (call->kind == FORWARD_LOOK) { /* an older leader during an upgrade, without that tier */
             call->kind = FORWARD_BARRIER;
+            call_again(f, call, false);
+            f->changed = true;
+            return true;
+        }
+        if (call->look.len > 0) { /* likewise: without the query */
+            call_drop_look(f, call);
             call_again(f, call, false);
             f->changed = true;
             return true;
@@ -509,7 +550,8 @@ struct forward *forward_new(const struct forward_options *options)
     f->options = *options;
     pool_init(&f->pool, memory);
     f->scratch = memory_alloc(memory, FORWARD_SCRATCH);
-    buffer_init(&f->encoded, memory, RESULT_BYTES_MAX + 64);
+    buffer_init(&f->encoded, memory, RESULT_BYTES_MAX + FORWARD_CHECK_BYTES + 64);
+    buffer_init(&f->checked, memory, FORWARD_SCRATCH + FORWARD_CHECK_BYTES + 64);
     f->slots = memory_alloc(memory, FORWARD_SLOTS * sizeof(f->slots[0]));
     memset(f->slots, 0, FORWARD_SLOTS * sizeof(f->slots[0]));
     f->free_slots = memory_alloc(memory, FORWARD_SLOTS * sizeof(f->free_slots[0]));
@@ -538,6 +580,7 @@ void forward_free(struct forward *f)
     pool_close(&f->pool);
     relay_free_all(f);
     turns_close(f);
+    buffer_close(&f->checked);
     buffer_close(&f->encoded);
     memory_free(memory, f->free_slots, FORWARD_SLOTS * sizeof(f->free_slots[0]));
     memory_free(memory, f->slots, FORWARD_SLOTS * sizeof(f->slots[0]));

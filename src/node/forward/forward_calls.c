@@ -43,6 +43,7 @@ void call_enter(struct forward *f, struct call *call, enum call_state state)
 void call_free(struct forward *f, struct call *call)
 {
     buffer_close(&call->page);
+    call_drop_look(f, call);
     turns_release(f, call);
     if (call->bytes.len > CALL_BYTES) {
         memory_free(f->options.memory, (void *)(uintptr_t)call->bytes.data, call->bytes.len);
@@ -87,6 +88,23 @@ void call_keep(struct forward *f, struct call *call, struct slice bytes)
         memcpy(copy, bytes.data, bytes.len);
     }
     call->bytes = slice_make(copy, bytes.len);
+}
+
+void call_keep_look(struct forward *f, struct call *call, struct slice look)
+{
+    if (look.len > 0) {
+        uint8_t *copy = memory_alloc(f->options.memory, look.len);
+        memcpy(copy, look.data, look.len);
+        call->look = slice_make(copy, look.len);
+    }
+}
+
+void call_drop_look(struct forward *f, struct call *call)
+{
+    if (call->look.len > 0) {
+        memory_free(f->options.memory, (void *)(uintptr_t)call->look.data, call->look.len);
+        call->look = slice_make(NULL, 0);
+    }
 }
 
 void call_free_if_done(struct forward *f, struct call *call)

@@ -8,6 +8,7 @@
 #include "core/policy.h"
 #include "node/forward/forward.h"
 #include "node/forward/result_codec.h"
+#include "service/request/session_check.h"
 
 /* Kinds of PEER_REQUEST and statuses of PEER_ANSWER. */
 enum forward_kind {
@@ -17,6 +18,7 @@ enum forward_kind {
     FORWARD_MEMORY = 4,   /* for the tier EFFICIENCY */
     FORWARD_INTEREST = 5, /* subscribes to events of that tier; no answer */
     FORWARD_LOOK = 6,     /* a barrier, and a query of the leader's memory (leader_query.h) */
+    FORWARD_CHECKED = 7, /* a query (with its length), then a command; an older leader: MALFORMED */
     /* Added to the kind of a command: it is the node's, not a client's; of a change of members: the
      * node, with auth = on, has authorised its client. Only programs that support
      * FORWARD_OWN_VERSION read it. */
@@ -24,7 +26,8 @@ enum forward_kind {
 };
 enum { FORWARD_OWN_VERSION = 6 };
 enum forward_status {
-    FORWARD_DONE = 1,     /* body: the epoch (protocol 2), then the result or a barrier's index */
+    FORWARD_DONE = 1, /* body: the epoch (protocol 2); of CHECKED the answer to the query (with its
+                             length); then the result or a barrier's index */
     FORWARD_NOT_DONE = 2, /* does not lead: it was not done, and will not be */
     FORWARD_UNKNOWN = 3,
     FORWARD_BUSY = 4,
@@ -92,9 +95,11 @@ struct call {
     uint32_t source;          /* its queue, of that tenant; 0: takes no turns */
     struct call *source_next; /* in that queue, while it waits */
     struct call *source_prev;
-    struct buffer page; /* FORWARD_LOOK: the leader's page, while our state catches up */
+    struct buffer
+        page; /* the leader's answer to the query; of a barrier while our state catches up */
     ref self;
     struct slice bytes; /* command, change, or what to look up */
+    struct slice look;  /* of a command: the query that it carries; allocated */
     uint8_t short_bytes[CALL_BYTES];
 };
 
@@ -136,7 +141,7 @@ struct relay {
     struct relay *next;
     struct relay *prev;
     size_t look_len;
-    uint8_t look[]; /* FORWARD_LOOK: what to look up */
+    uint8_t look[]; /* FORWARD_LOOK, FORWARD_CHECKED: the query */
 };
 
 struct forward {
@@ -183,11 +188,15 @@ struct forward {
     uint64_t retry_ms;      /* boot time of the next attempt */
     uint8_t *scratch;       /* of FORWARD_SCRATCH bytes, for encoding */
     struct buffer encoded;
+    struct buffer checked; /* the body of a FORWARD_CHECKED */
 };
 
 #define FORWARD_SCRATCH \
     (512u << 10) /* the longest command: a keep-alive of LIMIT_KEEPALIVE_IDS \
                   */
+
+/* The query of a FORWARD_CHECKED, and its answer, at most. */
+#define FORWARD_CHECK_BYTES SESSION_CHECKS_BYTES(SESSION_CHECKS_MAX)
 
 /* forward.c */
 uint64_t forward_now_ms(const struct forward *f);
@@ -250,6 +259,9 @@ void turns_hold(struct forward *f, struct turn_tenant *t);
 struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t tenant, uint64_t source);
 /* Copies the bytes. */
 void call_keep(struct forward *f, struct call *call, struct slice bytes);
+/* The same for the query of a command, which may be empty. */
+void call_keep_look(struct forward *f, struct call *call, struct slice look);
+void call_drop_look(struct forward *f, struct call *call);
 void call_enter(struct forward *f, struct call *call, enum call_state state);
 void call_free(struct forward *f, struct call *call);
 void call_free_all(struct forward *f);
@@ -293,7 +305,7 @@ void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcom
 void relay_on_barrier(struct forward *f, struct relay *relay, bool reached);
 void relay_free_all(struct forward *f);
 
-/* forward_calls.c: appends the page that a FORWARD_LOOK requests; on failure nothing. */
+/* forward_calls.c: appends the answer to a query; on failure nothing. */
 void forward_look_up(struct forward *f, struct slice look, struct buffer *out);
 
 #endif

@@ -88,6 +88,8 @@ void forward_submit(struct forward *f, const struct command *command, struct gat
     if (gateway->within_ms != 0 && gateway->within_ms < f->options.give_up_ms) {
         call->give_up_ms = forward_now_ms(f) + gateway->within_ms;
     }
+    call_keep_look(f, call, gateway->look);
+    gateway->look = slice_make(NULL, 0);
     struct replica_time now = f->options.now(f->options.ctx);
     call->arrived_us = now.boot_us;
     if (command->type == COMMAND_ACQUIRE && f->options.counts != NULL) {

@@ -92,6 +92,16 @@ static void on_change_request(struct forward *f, const struct relay *relay, bool
            status == FORWARD_REFUSED ? slice_of(problem) : buffer_bytes(&f->encoded));
 }
 
+/* Of a FORWARD_CHECKED: the query in front of the command. A malformed body becomes empty, which is no
+ * command. */
+static void take_query(struct slice *body, struct slice *query)
+{
+    struct reader r = reader_make(*body);
+    *query = read_slice(&r, FORWARD_CHECK_BYTES);
+    *body = r.bad ? slice_make(NULL, 0) : slice_make(r.at, reader_left(&r));
+    *query = r.bad ? slice_make(NULL, 0) : *query;
+}
+
 bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_t number,
                         uint8_t kind, struct slice body)
 {
@@ -106,6 +116,9 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
                   (plain == FORWARD_COMMAND || plain == FORWARD_MEMORY || plain == FORWARD_CHANGE);
     kind = is_own ? plain : kind;
     struct slice look = kind == FORWARD_LOOK ? body : slice_make(NULL, 0);
+    if (kind == FORWARD_CHECKED) {
+        take_query(&body, &look);
+    }
     struct relay *relay = relay_new(f, peer, link, number, look);
     relay->kind = kind;
     turns_note(f, UINT64_MAX - peer, 0); /* no connection has such a number */
@@ -118,7 +131,7 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
     }
     if (f->paused) {
         error = HF_UNAVAILABLE;
-    } else if (kind == FORWARD_COMMAND || kind == FORWARD_MEMORY) {
+    } else if (kind == FORWARD_COMMAND || kind == FORWARD_MEMORY || kind == FORWARD_CHECKED) {
         struct command command;
         error = command_decode(body, &command);
         if (error == HF_OK && command_check(&command) == HF_MALFORMED) {
@@ -179,6 +192,21 @@ static void check_slow(struct forward *f, const struct relay *relay, enum hf_err
     }
 }
 
+/* The answer to the query of a FORWARD_CHECKED, with its length. */
+static bool put_page(struct forward *f, const struct relay *relay, struct buffer *out)
+{
+    struct buffer page;
+    uint8_t head[10];
+    struct writer w = writer_make(head, sizeof(head));
+    buffer_init(&page, f->options.memory, FORWARD_CHECK_BYTES);
+    forward_look_up(f, slice_make(relay->look, relay->look_len), &page);
+    write_u64(&w, buffer_len(&page));
+    bool fits = buffer_append(out, head, (size_t)(w.at - head)) &&
+                buffer_append_slice(out, buffer_bytes(&page));
+    buffer_close(&page);
+    return fits;
+}
+
 void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcome outcome,
                      const struct result *result)
 {
@@ -191,6 +219,9 @@ void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcom
             struct writer w = writer_make(time, sizeof(time));
             write_fixed64(&w, replica_cluster_ms(f->replica, f->options.now(f->options.ctx)));
             fits = fits && buffer_append(&f->encoded, time, sizeof(time));
+        }
+        if (relay->kind == FORWARD_CHECKED) {
+            fits = fits && put_page(f, relay, &f->encoded);
         }
         struct result sent = *result;
         translate(f, relay->peer, &sent);

@@ -14,6 +14,8 @@
 #include "service/request/session.h"
 #include "service/grpc/rpc.h"
 #include "service/http/reply.h"
+#include "service/request/list_lock.h"
+#include "service/request/session_names.h"
 
 enum { BACKLOG_MAX = 64 << 10, EARLY_MAX = 64 << 10 };
 
@@ -23,6 +25,12 @@ enum session_state {
     SESSION_REGISTERING,
     SESSION_OPEN,
     SESSION_CLOSING
+};
+
+struct session_beat {
+    uint64_t number;
+    bool is_checked;
+    struct keepalive_check check;
 };
 
 struct session_call {
@@ -41,8 +49,9 @@ struct session_call {
     uint64_t ttl_ms;
     uint64_t deadline_ms;
     uint64_t stream; /* its number in the replicated state, 0: none (S4.6) */
-    uint64_t number; /* of the keep-alive in flight */
-    uint64_t next_number;
+    /* Of the keep-alive in flight, and of the next one. */
+    struct session_beat beat;
+    struct session_beat next_beat;
     struct buffer early; /* messages to be sent after Opened */
     struct list link;    /* in service.session_calls */
     struct list work;    /* in service.session_work */
@@ -145,16 +154,51 @@ static void send_opened(struct session_call *call)
     rpc_send(call->x, &response.base);
 }
 
-static void send_alive(struct session_call *call)
+struct session_rows {
+    struct service *service;
+    Holdfast__V1__HeldLock **rows; /* `max`, in the arena */
+    size_t count;
+    size_t max;
+};
+
+static void on_held(void *ctx, const struct session_name_view *held)
+{
+    struct session_rows *all = ctx;
+    hf_assert(all->count < all->max);
+    Holdfast__V1__HeldLock *row = rpc_alloc(all->service, sizeof(*row));
+    holdfast__v1__held_lock__init(row);
+    row->resource_id = rpc_string(all->service, held->name);
+    row->fence_token = held->grant.token;
+    row->tier = rpc_tier_out((enum tier)held->tier);
+    all->rows[all->count++] = row;
+}
+
+/* S4.8: a page of each tier, which a multi-lock may make longer. */
+static void put_locks(struct session_call *call, Holdfast__V1__SessionResponse__Alive *alive)
+{
+    struct service *s = call->service;
+    struct session_rows all = {.service = s, .max = 2 * (LIMIT_PAGE_MAX + LIMIT_MULTILOCK_NAMES)};
+    all.rows = rpc_alloc(s, sizeof(*all.rows) * all.max);
+    uint64_t next = session_names_held(call->x, call->id, call->beat.check.cursor, on_held, &all);
+    alive->differs = true;
+    alive->locks = all.rows;
+    alive->n_locks = all.count;
+    alive->next_cursor = rpc_cursor(s, next, LIST_END);
+}
+
+static void send_alive(struct session_call *call, bool is_listed)
 {
     struct service *s = call->service;
     StreamResponse response = HOLDFAST__V1__SESSION_RESPONSE__INIT;
     Holdfast__V1__SessionResponse__Alive alive = HOLDFAST__V1__SESSION_RESPONSE__ALIVE__INIT;
     rpc_render_begin(s);
-    alive.number = call->number;
+    alive.number = call->beat.number;
     alive.expires_in = rpc_ms(s, call->ttl_ms);
     alive.epoch = rpc_epoch(s);
     alive.leader_epoch = alive.epoch;
+    if (is_listed) {
+        put_locks(call, &alive);
+    }
     response.response_case = HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_ALIVE;
     response.alive = &alive;
     send_message(call, &response);
@@ -366,12 +410,12 @@ static void submit_close(struct session_call *call)
 
 static void on_alive(void *owner, enum hf_error error, const struct result *result);
 
-static void keep_alive(struct session_call *call, uint64_t number)
+static void keep_alive(struct session_call *call, struct session_beat beat)
 {
-    call->number = number;
+    call->beat = beat;
     call->has_next = false;
-    call->x->pending =
-        pending_keepalive(call->service, call->x->caller.id, call->id, on_alive, call->x);
+    call->x->pending = pending_keepalive(call->service, call->x->caller.id, call->id,
+                                         beat.is_checked ? &beat.check : NULL, on_alive, call->x);
 }
 
 /* If the cluster does not answer, nothing is sent: the client measures its own deadline (S5), and
@@ -381,6 +425,7 @@ static void on_alive(void *owner, enum hf_error error, const struct result *resu
     struct api_request *x = owner;
     struct session_call *call = call_of(x);
     struct pending_request *pending = x->pending;
+    bool is_listed = pending->is_listed;
     x->pending = NULL;
     (void)pending_settle(pending);
     if (error == HF_OK && result->error != HF_OK) {
@@ -392,20 +437,42 @@ static void on_alive(void *owner, enum hf_error error, const struct result *resu
         list_append(&call->service->session_work, &call->work);
     }
     if (error == HF_OK) {
-        send_alive(call);
+        send_alive(call, is_listed);
     }
 }
 
-static void read_keep_alive(struct session_call *call, uint64_t number)
+static bool read_beat(struct session_call *call, const Holdfast__V1__SessionRequest__KeepAlive *m,
+                      struct session_beat *out)
+{
+    *out = (struct session_beat){.number = m->number, .is_checked = m->held != NULL};
+    if (m->held == NULL) {
+        return true;
+    }
+    struct list_page kept = call->x->page;
+    bool is_read = rpc_page(call->x, 0, m->held->cursor, false);
+    out->check =
+        (struct keepalive_check){{m->held->count, m->held->xor_of_all}, call->x->page.cursor};
+    call->x->page = kept;
+    return is_read;
+}
+
+static void read_keep_alive(struct session_call *call,
+                            const Holdfast__V1__SessionRequest__KeepAlive *m)
 {
     struct pending_request *pending = call->x->pending;
+    struct session_beat beat;
+    if (!read_beat(call, m, &beat)) {
+        return;
+    }
     if (call->state == SESSION_OPEN && pending == NULL) {
-        keep_alive(call, number);
+        keep_alive(call, beat);
     } else if (call->state == SESSION_OPEN && pending->state == PENDING_GATHERED) {
-        call->number = number;
+        call->beat = beat;
+        pending->is_checked = beat.is_checked;
+        pending->check = beat.check;
     } else if (call->state != SESSION_CLOSING) {
         call->has_next = true;
-        call->next_number = number;
+        call->next_beat = beat;
     }
 }
 
@@ -440,7 +507,7 @@ void rpc_session(struct api_request *x, const void *message)
         read_resume(call, m->resume);
         break;
     case HOLDFAST__V1__SESSION_REQUEST__REQUEST_KEEP_ALIVE:
-        read_keep_alive(call, m->keep_alive->number);
+        read_keep_alive(call, m->keep_alive);
         break;
     case HOLDFAST__V1__SESSION_REQUEST__REQUEST_CLOSE:
         if (call->state == SESSION_OPEN) {
@@ -538,7 +605,7 @@ static void work_on(struct session_call *call)
     } else if (call->state == SESSION_OPEN && call->is_closing) {
         submit_close(call);
     } else if (call->state == SESSION_OPEN && call->has_next && call->x->pending == NULL) {
-        keep_alive(call, call->next_number);
+        keep_alive(call, call->next_beat);
     }
 }
 

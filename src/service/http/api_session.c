@@ -4,6 +4,7 @@
 #include "service/http/reply.h"
 #include "service/request/list_lock.h"
 #include "service/request/session.h"
+#include "service/request/session_names.h"
 
 static const struct json_field open_fields[] = {
     BODY_TEXT(client_id, true, 1, LIMIT_CLIENT),           BODY_TTL,        BODY_METADATA,
@@ -72,12 +73,58 @@ static void render_keepalive(struct api_request *x, const struct result *r, stru
     }
 }
 
+static void on_held(void *ctx, const struct session_name_view *held)
+{
+    struct json_writer *w = ctx;
+    json_write_open(w, '{');
+    json_put_string(w, "name", held->name);
+    json_put_text(w, "tier", tier_name((enum tier)held->tier));
+    json_put_u64(w, "fencing_token", held->grant.token);
+    json_write_close(w);
+}
+
+/* The client believes to hold other tokens (S4.8). They are its own, so they are shown (S4.4). */
+static void render_locks(struct api_request *x, const struct result *r, struct json_writer *w)
+{
+    render_keepalive(x, r, w);
+    json_put_open(w, "locks", '[');
+    uint64_t next = session_names_held(x, x->id, x->page.cursor, on_held, w);
+    json_write_close(w);
+    list_put_next(w, next, LIST_END);
+}
+
+static void on_alive(void *owner, enum hf_error error, const struct result *result)
+{
+    struct api_request *x = owner;
+    bool is_listed = x->pending->is_listed && conn_budget_admits_read(&x->service->budget);
+    x->service->budget.turn_bytes += is_listed ? CONN_READ_COST : 0;
+    x->render = is_listed ? render_locks : render_keepalive;
+    api_request_answered(x, error, result);
+}
+
+static const struct json_field keepalive_fields[] = {
+    BODY_NUMBER(lock_count, false, 0, UINT32_MAX),
+    BODY_NUMBER(lock_xor, false, 0, BODY_MOST),
+};
+
 void api_session_keepalive(struct api_request *x)
 {
+    enum { HAS_COUNT = 1, HAS_XOR = 2 };
     struct body b;
-    if (body_read(x, &b, NULL, 0)) {
-        body_close(&b);
-        api_request_keepalive(x, x->id, render_keepalive);
+    if (!BODY_READ(x, &b, keepalive_fields)) {
+        return;
+    }
+    bool is_checked = (b.present & HAS_COUNT) != 0;
+    bool is_whole =
+        is_checked == ((b.present & HAS_XOR) != 0) && (is_checked || x->page.cursor == 0);
+    struct keepalive_check check = {{(uint32_t)b.f.lock_count, b.f.lock_xor}, x->page.cursor};
+    body_close(&b);
+    if (is_whole) {
+        x->pending = pending_keepalive(x->service, x->caller.id, x->id, is_checked ? &check : NULL,
+                                       on_alive, x);
+    } else {
+        api_request_fail(x, HF_FIELD_MISSING,
+                         "lock_count and lock_xor: send both, or neither and no cursor");
     }
 }
 
@@ -110,11 +157,7 @@ static void put_session(struct api_request *x, const struct session_view *sessio
         reply_put_id(w, "session_id", session->id);
     }
     json_put_string(w, "client_id", session->client);
-    if (session->ttl_ms == TTL_NONE) {
-        json_put_null(w, "ttl_ms");
-    } else {
-        json_put_u64(w, "ttl_ms", session->ttl_ms);
-    }
+    json_put_u64(w, "ttl_ms", session->ttl_ms);
     if (session->linger_ms != 0) {
         json_put_u64(w, "linger_ms", session->linger_ms);
     }

@@ -44,6 +44,8 @@ struct fields {
     uint64_t max_hold_ms;
     uint64_t if_token;
     uint64_t after_ms;
+    uint64_t lock_count;
+    uint64_t lock_xor;
     bool reentrant;
     bool detect_deadlock;
     bool cancel;

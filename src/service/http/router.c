@@ -5,12 +5,14 @@
 
 #include "service/http/api.h"
 
-static const char *const page_parameters[] = {"prefix", "limit", "cursor", "stale", "no_ttl", NULL};
+static const char *const page_parameters[] = {"prefix", "limit", "cursor", "stale", NULL};
 static const char *const history_parameters[] = {"at",     "since", "until", "limit",
                                                  "cursor", "stale", NULL};
 static const char *const show_parameters[] = {"limit", "stale", NULL};
 static const char *const session_parameters[] = {"limit", "cursor", "stale", "private", NULL};
 static const char *const session_locks_parameters[] = {"limit", "cursor", "stale", NULL};
+static const char *const keepalive_parameters[] = {"cursor", NULL};
+static const char *const session_events_parameters[] = {"last_event_id", "reset", NULL};
 static const char *const stale_parameters[] = {"stale", NULL};
 static const char *const alert_parameters[] = {"limit", "cursor", "stale", NULL};
 static const char *const audit_parameters[] = {"name",   "prefix", "actor", "action",
@@ -46,11 +48,14 @@ static const struct route routes[] = {
     {HTTP_GET, ROUTE_EXACT, LOCKS, NULL, api_lock_list, NEED_ROWS, page_parameters},
     {HTTP_GET, ROUTE_NAME, LOCKS "/", "history", api_lock_history, NEED_READ, history_parameters},
     {HTTP_GET, ROUTE_NAME, LOCKS "/", NULL, api_lock_show, NEED_READ, show_parameters},
-    {HTTP_POST, ROUTE_ID, SESSIONS "/", "keepalive", api_session_keepalive, NEED_OWNER, NULL},
+    {HTTP_POST, ROUTE_ID, SESSIONS "/", "keepalive", api_session_keepalive, NEED_OWNER,
+     keepalive_parameters},
     {HTTP_POST, ROUTE_EXACT, SESSIONS, NULL, api_session_open, NEED_SESSION, NULL},
     {HTTP_GET, ROUTE_EXACT, SESSIONS, NULL, api_session_list, NEED_ROWS, session_parameters},
     {HTTP_GET, ROUTE_ID, SESSIONS "/", "locks", api_session_locks, NEED_ROWS,
      session_locks_parameters},
+    {HTTP_GET, ROUTE_ID, SESSIONS "/", "events", api_session_events, NEED_OWNER,
+     session_events_parameters},
     {HTTP_DELETE, ROUTE_ID, SESSIONS "/", NULL, api_session_close, NEED_OWNER, NULL},
     {HTTP_GET, ROUTE_ID, SESSIONS "/", NULL, api_session_show, NEED_OWNER, stale_parameters},
     {HTTP_POST, ROUTE_EXACT, MULTILOCK "acquire", NULL, api_multilock_acquire, NEED_LOCK, NULL},

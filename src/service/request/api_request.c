@@ -306,12 +306,6 @@ void api_request_cancel(struct api_request *x, const struct command *acquire, re
     x->pending = pending_cancel(x->service, acquire, x->tier, api_request_answered, x);
 }
 
-void api_request_keepalive(struct api_request *x, struct id session, render_fn render)
-{
-    x->render = render;
-    x->pending = pending_keepalive(x->service, x->caller.id, session, api_request_answered, x);
-}
-
 void api_request_read(struct api_request *x, render_fn render)
 {
     if (x->page.is_stale) {
@@ -577,9 +571,6 @@ static enum hf_error read_page(struct api_request *x, struct fault *fault)
     }
     if (error == HF_OK) {
         error = read_flag(x, "private", &p->is_private, fault);
-    }
-    if (error == HF_OK) {
-        error = read_flag(x, "no_ttl", &p->is_no_ttl, fault);
     }
     struct slice prefix;
     if (error == HF_OK && uri_query_text(x->parameters, "prefix", &prefix)) {

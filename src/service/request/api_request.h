@@ -78,7 +78,6 @@ struct list_page {
     uint64_t cursor;
     uint64_t limit;
     bool is_private; /* include private sessions */
-    bool is_no_ttl;  /* only names whose first holder has no deadline */
     bool is_stale;
     bool is_omitted; /* a stale read without the tier EFFICIENCY */
 };
@@ -161,7 +160,6 @@ void api_request_submit(struct api_request *x, const struct command *command, bo
                         render_fn render);
 /* Withdraws the acquire with this request id (S7.5). */
 void api_request_cancel(struct api_request *x, const struct command *acquire, render_fn render);
-void api_request_keepalive(struct api_request *x, struct id session, render_fn render);
 /* Renders the local state, after a barrier unless page.is_stale (S9.1). */
 void api_request_read(struct api_request *x, render_fn render);
 /* The same, with a page of the tier EFFICIENCY in service.looked: x->name, or that prefix. */
@@ -188,7 +186,7 @@ void policy_work_free(struct api_request *x);
 /* api_snapshot.c: the client is gone, or the node stops. */
 void download_abandon(struct api_request *x);
 void download_drain(struct api_request *x);
-/* For handlers that create x->pending: the on_answer of api_request_submit. */
+/* For handlers that create x->pending: the on_answer of api_request_submit, or called by theirs. */
 void api_request_answered(void *owner, enum hf_error error, const struct result *result);
 
 #endif

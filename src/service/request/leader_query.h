@@ -1,5 +1,5 @@
 /* Queries of the leader's memory (gateway_call.look): what only the leader has. Any node sends its
- * query with a barrier, and renders the answer.
+ * query with a barrier, or with keep-alives, and renders the answer.
  *
  * The first byte is the format of the record (core/version.h), the second the kind. A leader whose
  * program does not support the kind or the format sends an empty answer. */
@@ -14,9 +14,10 @@ enum leader_query {
     QUERY_SESSIONS = 3,
     QUERY_LONG_HELD = 4,
     QUERY_SESSION_NAMES = 5,
-    QUERY_STATS = 16, /* leader_stats.h */
-    QUERY_HOT = 17,   /* leader_hot.h */
-    QUERY_SINKS = 24, /* sink_report.h */
+    QUERY_STATS = 16,          /* leader_stats.h */
+    QUERY_HOT = 17,            /* leader_hot.h */
+    QUERY_SINKS = 24,          /* sink_report.h */
+    QUERY_SESSION_CHECKS = 32, /* with a keep-alive; session_check.h */
 };
 
 enum { LEADER_QUERY_HEAD = 2 };

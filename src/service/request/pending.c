@@ -29,6 +29,7 @@ void pending_open_all(struct service *s)
     list_init(&s->notified);
     list_init(&s->cleanups);
     list_init(&s->gathered);
+    list_init(&s->differing);
     list_init(&s->rounds);
     s->gathered_due_ms = UINT64_MAX;
     s->early = memory_alloc(s->memory, sizeof(*s->early) * SERVICE_EARLY);
@@ -407,6 +408,7 @@ void pending_abandon(struct pending_request *a)
         a->lease = a->held ? a->outcome.lease : a->lease;
         break;
     case PENDING_ANSWERED:
+    case PENDING_DIFFERS:
         break;
     case PENDING_CLEANUP:
         hf_panic(__FILE__, __LINE__, "pending_abandon was called in the state CLEANUP");
@@ -450,7 +452,8 @@ void pending_run(struct service *s)
 
 uint64_t pending_next_ms(const struct service *s)
 {
-    if (!list_is_empty(&s->notified) || !list_is_empty(&s->cleanups)) {
+    if (!list_is_empty(&s->notified) || !list_is_empty(&s->cleanups) ||
+        !list_is_empty(&s->differing)) {
         return 0;
     }
     uint64_t next_ms = heap_min_at(&s->timers);

@@ -19,6 +19,7 @@
 #ifndef HOLDFAST_SERVICE_REQUEST_PENDING_H
 #define HOLDFAST_SERVICE_REQUEST_PENDING_H
 
+#include "core/view.h"
 #include "service/auth/caller.h"
 #include "service/list.h"
 #include "service/service.h"
@@ -30,6 +31,7 @@ enum pending_state {
     PENDING_ANSWERED,
     PENDING_CLEANUP,
     PENDING_GATHERED, /* a keep-alive, collected with others for one command */
+    PENDING_DIFFERS,  /* a confirmed keep-alive whose check failed: the locks are listed next */
 };
 
 /* The command to submit next. */
@@ -60,6 +62,13 @@ struct wait_outcome {
  * The owner calls pending_settle afterwards. */
 typedef void (*pending_answer_fn)(void *owner, enum hf_error error, const struct result *result);
 
+/* Of a keep-alive: the tokens that the client believes to hold (S4.8). If they differ from those of
+ * the session, its locks are listed from `cursor` (session_names.h). */
+struct keepalive_check {
+    struct token_sum tokens;
+    uint64_t cursor;
+};
+
 struct pending_request {
     struct gateway_call call;
     uint64_t source;
@@ -73,16 +82,18 @@ struct pending_request {
     bool is_own;      /* gateway_call.is_own */
     bool keeps_place; /* the client has an id to retry with (S7.3) */
     bool gone;
-    bool in_flight; /* the gateway has `call` */
-    bool repeated;  /* submitted more than once */
-    bool again;     /* submit again when the result is here */
-    bool held;      /* ANSWERED: with a grant */
-    bool unknown;   /* ANSWERED: with outcome_unknown */
-    bool unchecked; /* deadlock_unchecked (S6.4) */
-    bool cancels;   /* withdraws an acquire; `cleanup` is the step in flight */
-    bool is_void;   /* waited in EFFICIENCY under an earlier leader */
-    enum tier tier; /* requested */
-    uint32_t timer; /* position in the heap, 0: none */
+    bool in_flight;  /* the gateway has `call` */
+    bool repeated;   /* submitted more than once */
+    bool again;      /* submit again when the result is here */
+    bool held;       /* ANSWERED: with a grant */
+    bool unknown;    /* ANSWERED: with outcome_unknown */
+    bool unchecked;  /* deadlock_unchecked (S6.4) */
+    bool cancels;    /* withdraws an acquire; `cleanup` is the step in flight */
+    bool is_void;    /* waited in EFFICIENCY under an earlier leader */
+    bool is_checked; /* a keep-alive with `check` */
+    bool is_listed;  /* ANSWERED: its tokens differ; the locks can be listed during on_answer */
+    enum tier tier;  /* requested */
+    uint32_t timer;  /* position in the heap, 0: none */
     struct caller_id who;
     ref parked_next; /* in service.parked */
     bool is_parked;
@@ -95,9 +106,11 @@ struct pending_request {
     uint64_t give_up_ms;       /* boot time; UINT64_MAX: never */
     uint64_t mark;             /* the owner's, until the answer is written */
     struct wait_outcome outcome;
+    struct keepalive_check check;
     pending_answer_fn on_answer;
     void *owner;
-    struct list link; /* in service.waiting or service.gathered; the owner's when ANSWERED */
+    /* In service.waiting, gathered or differing; the owner's when ANSWERED. */
+    struct list link;
     struct list work; /* in service.notified or service.cleanups */
 };
 
@@ -119,10 +132,11 @@ struct pending_request *pending_barrier(struct service *s, pending_answer_fn on_
 /* The same with gateway_call.look; service.looked has the result during on_answer. */
 struct pending_request *pending_look(struct service *s, struct slice look,
                                      pending_answer_fn on_answer, void *owner);
-/* Sent with others of the caller in one command (S4.5). */
+/* Sent with others of the caller in one command (S4.5). `check`: NULL for none. If the tokens differ,
+ * `is_listed` is set in on_answer, and session_names_held lists the locks. */
 struct pending_request *pending_keepalive(struct service *s, struct caller_id who,
-                                          struct id session, pending_answer_fn on_answer,
-                                          void *owner);
+                                          struct id session, const struct keepalive_check *check,
+                                          pending_answer_fn on_answer, void *owner);
 
 /* Call after on_answer. True: the owner must not use it again. False: a grant that the client
  * cannot request again. Keep it until the answer is written, then call pending_written;

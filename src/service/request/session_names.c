@@ -47,6 +47,39 @@ static void filter_name(void *ctx, const struct session_name_view *name)
     }
 }
 
+/* Held names come first, so nothing follows a name that is waited for. */
+struct session_held_filter {
+    view_session_name_fn on_name;
+    void *ctx;
+    bool is_over;
+};
+
+static void filter_held(void *ctx, const struct session_name_view *name)
+{
+    struct session_held_filter *f = ctx;
+    f->is_over = f->is_over || !name->is_held;
+    if (!f->is_over) {
+        f->on_name(f->ctx, name);
+    }
+}
+
+uint64_t session_names_held(struct api_request *x, struct id session, uint64_t cursor,
+                            view_session_name_fn on_name, void *ctx)
+{
+    struct session_held_filter filter = {on_name, ctx, false};
+    uint64_t next = VIEW_NAMES_END;
+    if ((cursor & 1) == 0) {
+        next = view_session_names(service_core(x->service), x->caller.id.tenant, session,
+                                  cursor >> 1, LIMIT_PAGE_MAX, filter_held, &filter);
+        if (next != VIEW_NAMES_END && !filter.is_over) {
+            return next << 1;
+        }
+    }
+    filter.is_over = false;
+    next = memory_page_session_names(x->service->looked, filter_held, &filter);
+    return next == VIEW_NAMES_END || filter.is_over ? LIST_END : next << 1 | 1;
+}
+
 bool session_names_list(struct api_request *x, view_session_name_fn on_name, void *ctx,
                         uint64_t *next)
 {

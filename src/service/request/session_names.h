@@ -12,6 +12,12 @@
 bool session_names_list(struct api_request *x, view_session_name_fn on_name, void *ctx,
                         uint64_t *next);
 
+/* The names that x->id holds, from `cursor`, at most LIMIT_PAGE_MAX and what a multi-lock adds; for the
+ * owner of the session, whatever it may read. After a query of the kind MEMORY_SESSION_NAMES. Returns
+ * the next cursor, or LIST_END. */
+uint64_t session_names_held(struct api_request *x, struct id session, uint64_t cursor,
+                            view_session_name_fn on_name, void *ctx);
+
 /* The cursor for the page of EFFICIENCY: 0, its first page, also with pages of CORRECTNESS. */
 static inline uint64_t session_names_memory_cursor(uint64_t cursor)
 {

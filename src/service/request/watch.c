@@ -11,6 +11,7 @@
 #include "service/request/list_lock.h"
 #include "service/request/memory_page.h"
 #include "service/request/session.h"
+#include "service/request/session_events.h"
 #include "service/request/watch_event.h"
 #include "service/request/watch_replay.h"
 
@@ -190,6 +191,11 @@ void watch_start_over(struct api_request *x)
     } else if (x->watcher.kind == WATCH_SESSION) {
         x->watcher.format->reset(x);
         x->watcher.format->position(x, "ready");
+        if (session_events_is_gone(x)) {
+            x->watcher.format->dropped(x, "the session is not known here; its end may be among "
+                                          "the missing events: resume, or send a keep-alive");
+            x->watcher.is_over = true;
+        }
     }
 }
 
@@ -273,7 +279,19 @@ void watch_add_event(struct api_request *x, const struct event *e)
     watcher->seen = (struct event_id){e->index, e->ordinal};
     if (watch_is_for(x, e) && limit_take(&watcher->limit)) {
         watcher->format->event(x, e);
+        watcher->is_over = watcher->is_brief && session_event_is_end(e);
     }
+}
+
+/* The session has ended, and the client has got that. */
+static void finish(struct api_request *x)
+{
+    struct service *s = x->service;
+    x->watcher.stream = 0; /* it has ended with its session */
+    leave_streams(x);
+    s->requests++;
+    s->grpc_requests += !x->transport->is_json;
+    x->transport->end(x, HF_OK, NULL);
 }
 
 /* Events were overwritten before they were sent, or a snapshot replaced them. A listing begins anew. */
@@ -307,7 +325,7 @@ static bool fill_piece(struct api_request *x)
         list_page(x);
         return false;
     }
-    while (buffer_len(&s->scratch) < PIECE_SOFT) {
+    while (buffer_len(&s->scratch) < PIECE_SOFT && !watcher->is_over) {
         e = event_ring_next(&s->events, &watcher->position);
         if (e == NULL) {
             return false;
@@ -320,12 +338,16 @@ static bool fill_piece(struct api_request *x)
 static void pump(struct api_request *x)
 {
     struct service *s = x->service;
-    while (x->transport->backlog(x) < BACKLOG_SOFT) {
+    while (x->transport->backlog(x) < BACKLOG_SOFT && !x->watcher.is_over) {
         bool is_more = fill_piece(x);
         watch_send_scratch(x);
-        if (!is_more) {
+        if (!is_more && !x->watcher.is_over) {
             return;
         }
+    }
+    if (x->watcher.is_over) {
+        finish(x);
+        return;
     }
     if (!x->watcher.is_replaying && is_too_slow(x)) {
         s->dropped_streams++;
@@ -537,20 +559,27 @@ static bool read_rate(struct api_request *x)
     return watch_set_rate(x, max_rate);
 }
 
-void api_watch(struct api_request *x)
+bool watch_read_resume(struct api_request *x)
 {
     struct fault fault;
-    struct slice session;
+    bool is_reset_sent;
     if (read_position(x, &fault) != HF_OK) {
         api_request_fault(x, &fault);
-        return;
+        return false;
     }
-    bool is_reset_sent;
-    if (!read_flag(x, "list", false, &x->watcher.is_listing) ||
-        !read_flag(x, "reset", true, &is_reset_sent)) {
-        return;
+    if (!read_flag(x, "reset", true, &is_reset_sent)) {
+        return false;
     }
     x->watcher.no_reset = !is_reset_sent;
+    return true;
+}
+
+void api_watch(struct api_request *x)
+{
+    struct slice session;
+    if (!watch_read_resume(x) || !read_flag(x, "list", false, &x->watcher.is_listing)) {
+        return;
+    }
     if (uri_query_text(x->parameters, "session_id", &session)) {
         if (!reply_parse_id(session, &x->watcher.session)) {
             api_request_fail(x, HF_INVALID_ID, "session_id: must be 32 hexadecimal digits");

@@ -50,6 +50,8 @@ struct watcher {
     bool is_resumed; /* from an id of the client */
     bool no_reset;   /* 410 instead of a listing if events after it are gone */
     bool is_listing; /* full listing first */
+    bool is_brief;   /* WATCH_SESSION: only what its client must act on (session_events.c) */
+    bool is_over;    /* the last event is sent */
     bool is_listed;  /* begun with `reset` */
     uint64_t list_cursor;
     uint64_t position; /* in the ring */
@@ -71,7 +73,11 @@ struct watcher {
 
 /* Handlers, see router.c. */
 void api_watch(struct api_request *x);
+void api_session_events(struct api_request *x);
 void api_election_observe(struct api_request *x);
+
+/* last_event_id and `reset` of a request. False: not valid, answered. */
+bool watch_read_resume(struct api_request *x);
 
 /* Sets the limit of a stream. False: not valid, answered. */
 bool watch_set_rate(struct api_request *x, uint64_t max_rate);

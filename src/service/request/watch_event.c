@@ -7,6 +7,7 @@
 #include "service/http/reply.h"
 #include "service/request/election.h"
 #include "service/request/list_lock.h"
+#include "service/request/session_events.h"
 
 static bool parse_number(struct slice text, uint64_t max, uint64_t *out)
 {
@@ -54,8 +55,9 @@ bool watch_is_for(const struct api_request *x, const struct event *e)
         return (e->type == EVENT_LEADER_CHANGED || e->type == EVENT_PROCLAIMED) &&
                slice_equal(e->name, x->name);
     case WATCH_SESSION:
-        return e->type == EVENT_EPOCH ||
-               (!id_is_zero(e->session) && id_equal(e->session, x->watcher.session));
+        return (e->type == EVENT_EPOCH ||
+                (!id_is_zero(e->session) && id_equal(e->session, x->watcher.session))) &&
+               (!x->watcher.is_brief || session_event_is_brief(e));
     case WATCH_PREFIX:
         break;
     }
@@ -243,6 +245,9 @@ static void write_event(struct api_request *x, const struct event *e)
         json_put_time(&w, deadline_key(e->type), e->wall_ms + e->deadline_ms - e->at_ms);
     }
     put_text(&w, "actor_id", e->actor);
+    if (e->type == EVENT_EPOCH) {
+        json_put_u64(&w, "leader_epoch", e->token);
+    }
     if (e->type == EVENT_LONG_HELD) {
         put_long_held(&w, e);
     } else if (is_leader) {

@@ -132,7 +132,7 @@ static void send_records(struct api_request *x, const struct event_page *page)
     struct service *s = x->service;
     buffer_truncate(&s->scratch, 0);
     watch_limit_step(x);
-    for (uint32_t i = 0; i < page->count; i++) {
+    for (uint32_t i = 0; i < page->count && !x->watcher.is_over; i++) {
         const struct logged_event *record = &page->records[i];
         if (record->kind == LOGGED_EVENT) {
             watch_add_event(x, &record->event);
