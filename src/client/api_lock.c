@@ -243,12 +243,17 @@ uint32_t hf_lock_slot(const hf_lock *lock)
     return lock->slot;
 }
 
-/* By the present time: the client's thread may be late. */
+/* By the present time: the client's thread may be late. In a forked child it is not held: the lock
+ * belongs to the parent, and the mutex may have been locked at the fork. */
 static int64_t look(const struct hf_lock *lock, bool *is_held)
 {
     struct hf_client *c = lock->client;
     int64_t now_ms = client_now_ms();
     int64_t left_ms = 0;
+    *is_held = false;
+    if (client_is_forked(c)) {
+        return 0;
+    }
     pthread_mutex_lock(&c->mutex);
     if (lock->state == LOCK_HELD) {
         left_ms = life_left(lock_safe_until(lock), now_ms);
@@ -272,6 +277,9 @@ int hf_lock_check(const hf_lock *lock)
 {
     bool is_held;
     (void)look(lock, &is_held);
+    if (client_is_forked(lock->client)) {
+        return client_refuse_child();
+    }
     return is_held ? 0 : lost(lock);
 }
 
@@ -279,5 +287,5 @@ const char *hf_lock_loss(const hf_lock *lock)
 {
     bool is_held;
     (void)look(lock, &is_held);
-    return is_held ? "" : lock->loss;
+    return is_held || client_is_forked(lock->client) ? "" : lock->loss;
 }

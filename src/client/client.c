@@ -12,11 +12,21 @@
 #include "client/options.h"
 #include "client/proto.h"
 
+bool client_is_forked(const struct hf_client *c)
+{
+    return c->pid != getpid();
+}
+
+int client_refuse_child(void)
+{
+    return error_set(HF_ERR_INVALID, "this client belongs to the process before the fork: "
+                                     "abandon it here and open another");
+}
+
 int client_enter(struct hf_client *c, bool waits)
 {
-    if (c->pid != getpid()) {
-        return error_set(HF_ERR_INVALID, "this client belongs to the process before the fork: "
-                                         "abandon it here and open another");
+    if (client_is_forked(c)) {
+        return client_refuse_child();
     }
     pthread_mutex_lock(&c->mutex);
     if (waits && c->is_dispatching && pthread_equal(c->dispatcher, pthread_self())) {
@@ -353,7 +363,7 @@ void hf_client_close(hf_client *c)
     if (c == NULL) {
         return;
     }
-    if (c->pid != getpid()) {
+    if (client_is_forked(c)) {
         hf_client_abandon(c);
         return;
     }
@@ -388,7 +398,7 @@ void hf_client_abandon(hf_client *c)
     if (c == NULL) {
         return;
     }
-    if (c->pid != getpid()) {
+    if (client_is_forked(c)) {
         abandon_in_child(c);
         return;
     }

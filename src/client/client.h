@@ -43,6 +43,9 @@ struct hf_client {
 
 int64_t client_now_ms(void);
 
+/* In a child after fork() every use is refused. Neither needs the mutex. */
+bool client_is_forked(const struct hf_client *client);
+int client_refuse_child(void); /* returns HF_ERR_INVALID, with text */
 /* With the mutex: begins and ends a public call. client_enter refuses (HF_ERR_INVALID, with text)
  * in a forked child and, for a call that waits, inside a callback. */
 int client_enter(struct hf_client *client, bool waits);
