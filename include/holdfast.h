@@ -20,9 +20,10 @@
  * any two instructions, so only the token, checked by the resource, protects the data: see
  * hf_fence_guard.
  *
- * Threads: every function may be called from any thread. Callbacks run on the client's own thread,
- * or inside hf_client_process() when the caller drives the client from its own loop. A callback may
- * call every function that does not wait, except hf_client_close.
+ * Threads: every function may be called from any thread. Callbacks run one by one on a thread of the
+ * client that does nothing else, so one that blocks delays later callbacks only; or inside
+ * hf_client_process() when the caller drives the client from its own loop, where it delays keep-alives.
+ * A callback may call every function that does not wait, except hf_client_close.
  *
  * Errors: functions return 0 or an HF_ERR_ code, and leave their outputs untouched when they fail,
  * unless documented otherwise. No function prints, exits, installs a signal handler or keeps global

@@ -101,6 +101,22 @@ static struct hf_lock *hand_over(struct hf_client *c, struct hf_call *ticket)
     return lock;
 }
 
+/* Callers that wait do not wait for callbacks before them. */
+static void wake_callers(struct hf_client *c)
+{
+    struct list *next;
+    for (struct list *at = c->client_engine.notifications.next;
+         at != &c->client_engine.notifications; at = next) {
+        struct notification *n = LIST_OBJECT(at, struct notification, link);
+        struct hf_call *ticket = (struct hf_call *)n;
+        next = at->next;
+        if (n->kind == NOTIFICATION_DONE && ticket->waiter != NULL) {
+            list_remove(at);
+            pthread_cond_signal(ticket->waiter); /* it frees the ticket */
+        }
+    }
+}
+
 /* Callbacks run one by one, without the mutex. */
 static void dispatch(struct hf_client *c)
 {
@@ -140,7 +156,7 @@ static void dispatch(struct hf_client *c)
 
 static void rest(struct hf_client *c, int wait_ms)
 {
-    if (!c->is_stopping && list_is_empty(&c->client_engine.notifications)) {
+    if (!c->is_stopping && (c->has_thread || list_is_empty(&c->client_engine.notifications))) {
         struct pollfd fds[2 + ENGINE_LINKS];
         int count = io_pollfds(c, fds, 2 + ENGINE_LINKS);
         pthread_mutex_unlock(&c->mutex);
@@ -156,8 +172,15 @@ void client_turn(struct hf_client *c, int wait_ms)
     io_read(c);
     client_engine_go(&c->client_engine, client_now_ms());
     io_write(c);
-    dispatch(c);
-    io_write(c); /* what the callbacks began */
+    if (c->has_thread) {
+        wake_callers(c);
+        if (!list_is_empty(&c->client_engine.notifications)) {
+            pthread_cond_signal(&c->notified);
+        }
+    } else {
+        dispatch(c);
+        io_write(c); /* what the callbacks began */
+    }
     if (wait_ms != 0) {
         rest(c, wait_ms);
     }
@@ -182,7 +205,19 @@ static void *thread_main(void *arg)
     while (!c->is_stopping) {
         client_turn(c, -1);
     }
-    dispatch(c);
+    wake_callers(c);
+    pthread_mutex_unlock(&c->mutex);
+    return NULL;
+}
+
+/* A callback that blocks must not delay keep-alives, so callbacks have a thread of their own. */
+static void *callbacks_main(void *arg)
+{
+    struct hf_client *c = arg;
+    pthread_mutex_lock(&c->mutex);
+    for (dispatch(c); !c->is_stopped; dispatch(c)) {
+        pthread_cond_wait(&c->notified, &c->mutex);
+    }
     pthread_mutex_unlock(&c->mutex);
     return NULL;
 }
@@ -226,14 +261,30 @@ int client_wait(struct hf_client *c, struct hf_call *ticket, struct hf_lock **lo
     return error;
 }
 
-static bool start_thread(struct hf_client *c)
+/* Ends the thread for callbacks after the last one. With the mutex, which is released. */
+static void end_callbacks(struct hf_client *c)
+{
+    c->is_stopped = true;
+    pthread_cond_signal(&c->notified);
+    pthread_mutex_unlock(&c->mutex);
+    pthread_join(c->callback_thread, NULL);
+}
+
+static bool start_threads(struct hf_client *c)
 {
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
-    c->has_thread = true; /* before it runs */
+    c->has_thread = true; /* before they run */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&c->thread, NULL, thread_main, c);
+    int error = pthread_create(&c->callback_thread, NULL, callbacks_main, c);
+    if (error == 0) {
+        error = pthread_create(&c->thread, NULL, thread_main, c);
+        if (error != 0) {
+            pthread_mutex_lock(&c->mutex);
+            end_callbacks(c);
+        }
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0) {
         c->has_thread = false;
@@ -249,6 +300,7 @@ static void init_sync(struct hf_client *c)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&c->mutex, NULL);
     pthread_cond_init(&c->changed, &attributes);
+    pthread_cond_init(&c->notified, &attributes);
     pthread_condattr_destroy(&attributes);
 }
 
@@ -262,8 +314,12 @@ static void client_free(struct hf_client *c)
     client_engine_close(&c->client_engine);
     io_close(&c->io);
     security_free(c->client_engine.options.security);
-    pthread_cond_destroy(&c->changed);
-    pthread_mutex_destroy(&c->mutex);
+    if (!client_is_forked(
+            c)) { /* of a condition on which a thread of the parent waits, it would hang */
+        pthread_cond_destroy(&c->changed);
+        pthread_cond_destroy(&c->notified);
+        pthread_mutex_destroy(&c->mutex);
+    }
     free(c);
 }
 
@@ -308,7 +364,7 @@ int hf_client_open(hf_client **out, const char *endpoints, const struct hf_optio
     }
     c->client_engine.client = c;
     init_sync(c);
-    if (!whole.own_loop && !start_thread(c)) {
+    if (!whole.own_loop && !start_threads(c)) {
         error = error_set(HF_ERR_SYSTEM, "no thread: %s", strerrordesc_np(errno));
         client_free(c);
         return error;
@@ -327,6 +383,8 @@ static void stop(struct hf_client *c)
     pthread_mutex_unlock(&c->mutex);
     if (c->has_thread) {
         pthread_join(c->thread, NULL);
+        pthread_mutex_lock(&c->mutex);
+        end_callbacks(c);
     }
     client_free(c);
 }

@@ -1,5 +1,5 @@
-/* The client with its I/O: engine, sockets, thread, and the threads of the caller. One mutex guards
- * all of it; callbacks are called without it. */
+/* The client with its I/O: engine, sockets, a thread for them and one for callbacks, and the threads
+ * of the caller. One mutex guards all of it; callbacks are called without it. */
 #ifndef HOLDFAST_CLIENT_CLIENT_H
 #define HOLDFAST_CLIENT_CLIENT_H
 
@@ -28,12 +28,15 @@ struct hf_client {
                              * client */
     struct client_engine client_engine;
     struct io io;
-    struct list handles; /* of the caller, by hf_lock.handle_link */
-    pid_t pid;           /* that opened it */
+    struct list handles;     /* of the caller, by hf_lock.handle_link */
+    pid_t pid;               /* that opened it */
+    pthread_cond_t notified; /* there are notifications, for the thread of callbacks */
     pthread_t thread;
-    bool has_thread;
+    pthread_t callback_thread;
+    bool has_thread; /* both */
     bool is_stopping;
-    bool is_driven; /* in an iteration */
+    bool is_stopped; /* the thread of the engine has ended */
+    bool is_driven;  /* in an iteration */
     bool is_dispatching;
     pthread_t dispatcher;
     unsigned callers; /* threads inside a call */

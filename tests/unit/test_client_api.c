@@ -295,6 +295,25 @@ static void on_done(hf_client *client, int error, hf_lock *lock, void *arg)
     pthread_mutex_unlock(&h->mutex);
 }
 
+/* A callback of an application that waits for something. It ends, so that a failure does not hang. */
+static void on_lost_wait(hf_client *client, const struct hf_event *event, void *arg)
+{
+    struct heard *h = arg;
+    struct timespec end;
+    if (event->type != HF_EVENT_LOST) {
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += 20;
+    pthread_mutex_lock(&h->mutex);
+    h->events[HF_EVENT_LOST]++;
+    pthread_cond_broadcast(&h->changed);
+    while (h->inner == 0 && pthread_cond_timedwait(&h->changed, &h->mutex, &end) == 0) {
+    }
+    h->done++;
+    pthread_mutex_unlock(&h->mutex);
+}
+
 static void await(struct heard *h, const unsigned *what, unsigned count)
 {
     pthread_mutex_lock(&h->mutex);
@@ -328,6 +347,32 @@ static void loss_is_reported_and_stays(void **state)
     assert_int_equal(hf_release(lock), HF_ERR_LOST);
     hf_client_close(client);
     assert_true(h.events[HF_EVENT_CONNECTED] >= 1);
+}
+
+static void a_callback_that_blocks_delays_no_call(void **state)
+{
+    struct fake_listener *l = *state;
+    struct heard h;
+    struct hf_options options = HF_OPTIONS;
+    hf_lock *lock;
+    hf_lock *other;
+    heard_init(&h);
+    options.on_event = on_lost_wait;
+    options.arg = &h;
+    hf_client *client = open_client(l, &options);
+    assert_int_equal(hf_acquire(client, "a", NULL, &lock), 0);
+    fake_lose(fake_listener_lock(l), hf_lock_token(lock), "forced");
+    fake_listener_unlock(l);
+    await(&h, &h.events[HF_EVENT_LOST], 1);
+    assert_int_equal(hf_acquire(client, "b", NULL, &other), 0);
+    assert_int_equal(hf_release(other), 0);
+    pthread_mutex_lock(&h.mutex);
+    assert_int_equal(h.done, 0); /* it is still in the callback */
+    h.inner = 1;
+    pthread_cond_broadcast(&h.changed);
+    pthread_mutex_unlock(&h.mutex);
+    hf_client_close(client);
+    assert_int_equal(h.done, 1);
 }
 
 static struct fake_listener *cut_off;
@@ -542,6 +587,7 @@ int main(void)
         listener_test(closing_ends_calls_that_wait),
         listener_test(many_threads_use_one_client),
         listener_test(loss_is_reported_and_stays),
+        listener_test(a_callback_that_blocks_delays_no_call),
         listener_test(a_client_cut_off_hears_lost_no_later_than_its_deadline),
         listener_test(without_waiting_it_is_reported_by_callback),
         listener_test(a_call_is_withdrawn),
