@@ -89,6 +89,7 @@ class ServiceError(HoldfastError):
     """Any other refusal of the service. `code` is that of the service."""
 
 
+SESSION_GONE = ("session_expired", "session_not_found")  # a call of a session that has ended: all its locks are lost (C2.5)
 _BY_STATUS = {400: Invalid, 401: Denied, 403: Denied, 414: Invalid, 429: LimitReached}
 
 
@@ -97,5 +98,6 @@ def from_answer(status: int, answer: Mapping[str, Any]) -> HoldfastError:
     error = answer.get("error")
     if not isinstance(error, dict):
         return ServiceError(f"the endpoint answered {status} without an error of Holdfast", "protocol")
-    kind = _BY_STATUS.get(status, ServiceError)
-    return kind(str(error.get("message", "")), str(error.get("code", "error")))
+    code = str(error.get("code", "error"))
+    kind = LockLost if code in SESSION_GONE else _BY_STATUS.get(status, ServiceError)
+    return kind(str(error.get("message", "")), code)

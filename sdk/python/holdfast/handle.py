@@ -42,6 +42,7 @@ class Handle:
     @property
     def in_jeopardy(self) -> bool:
         """No keep-alive was confirmed for so long that only a third of the TTL is left, or nothing."""
+        self._engine.check_process()
         session = self._engine.locks.session_life(self._held)
         if self._held.state != HELD or session is None:
             return True

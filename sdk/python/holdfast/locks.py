@@ -91,6 +91,9 @@ class Locks:
         except OutcomeUnknown:
             self.in_background(self._withdraw(session, path, body))
             raise
+        except LockLost as gone:
+            session.lose(gone.code)
+            raise
         finally:
             session.waiting.pop(call, None)
         if not (answer.body.get("acquired") or answer.body.get("elected")):
@@ -130,6 +133,9 @@ class Locks:
                                                given_up=lambda: not session.is_open)
             except (OutcomeUnknown, Unreachable):
                 continue
+            except LockLost as gone:
+                session.lose(gone.code)
+                raise
         return None
 
     # --- release ---
@@ -226,7 +232,10 @@ class Locks:
             if response.status == 503:
                 return False
             if response.status != 200:
-                raise from_answer(response.status, response.json())
+                refused = from_answer(response.status, response.json())
+                if isinstance(refused, LockLost):
+                    session.lose(refused.code)
+                raise refused
             session.lose_lock(held, str(response.json().get("ended", "expired")))
             raise LockLost(f"{held.name} was lost: {held.why}", held.why)
         held.life = held.life.renewal_applied()

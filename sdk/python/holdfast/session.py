@@ -7,14 +7,13 @@ from typing import Any, Callable, Dict, Optional, Set
 
 from .caller import RETRY_MAX_MS, RETRY_MS, Caller
 from .deadline import Life
-from .errors import HoldfastError
+from .errors import SESSION_GONE, HoldfastError
 from .held import Held, Revocation
 from .http import Broken, NotSent
 from .request import EFFICIENCY
 from .stream import Stream
 
 NEVER_MS = 2 ** 62
-SESSION_GONE = ("session_expired", "session_not_found")
 EARLY = 64  # losses that are remembered for grants whose answer was not read yet
 
 
