@@ -84,6 +84,8 @@ export class Closed extends HoldfastError {
 /** Any other refusal of the service. `code` is that of the service. */
 export class ServiceError extends HoldfastError {}
 
+/** A call of a session that has ended: all its locks are lost (C2.5). */
+export const SESSION_GONE = ["session_expired", "session_not_found"];
 const BY_STATUS = { 400: Invalid, 401: Denied, 403: Denied, 414: Invalid, 429: LimitReached };
 
 /** The error for an error answer of the service. */
@@ -92,5 +94,6 @@ export function fromAnswer(status, answer) {
   if (typeof error !== "object" || error === null) {
     return new ServiceError(`the endpoint answered ${status} without an error of Holdfast; is it a Holdfast node?`, "protocol");
   }
-  return new (BY_STATUS[status] ?? ServiceError)(String(error.message ?? ""), String(error.code ?? "error"), error);
+  const kind = SESSION_GONE.includes(error.code) ? LockLost : BY_STATUS[status] ?? ServiceError;
+  return new kind(String(error.message ?? ""), String(error.code ?? "error"), error);
 }

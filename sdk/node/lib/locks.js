@@ -147,6 +147,7 @@ export class Locks {
       if (error instanceof Cancelled && !session.isOpen) {
         throw this.#isClosed ? new Closed() : new LockLost(`the session was lost while ${request.text} was waited for`, "session_lost");
       }
+      session.noteRefusal(error);
       if (error instanceof Cancelled || error instanceof OutcomeUnknown) {
         void this.#withdraw(session, path, body);
       }
@@ -196,6 +197,7 @@ export class Locks {
         return await this.#caller.call("POST", path, body, { timeout: this.#timeout, failsFast: false, signal: session.signal });
       } catch (error) {
         if (!(error instanceof OutcomeUnknown || error instanceof Unreachable || error instanceof Cancelled)) {
+          session.noteRefusal(error);
           throw error;
         }
       }
@@ -332,7 +334,9 @@ export class Locks {
       return false;
     }
     if (status !== 200) {
-      throw fromAnswer(status, answer);
+      const refused = fromAnswer(status, answer);
+      session.noteRefusal(refused);
+      throw refused;
     }
     session.loseLock(held, String(answer.ended ?? "expired"));
     held.lossWasThrown = true;

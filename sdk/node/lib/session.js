@@ -6,12 +6,11 @@ import { setMaxListeners } from "node:events";
 import { RETRY_MAX_MS, RETRY_MS } from "./caller.js";
 import { sleep } from "./clock.js";
 import { Life } from "./deadline.js";
-import { HoldfastError } from "./errors.js";
+import { HoldfastError, SESSION_GONE } from "./errors.js";
 import { Broken, NotSent } from "./http.js";
 import { EFFICIENCY } from "./request.js";
 import { Stream } from "./stream.js";
 
-const GONE = ["session_expired", "session_not_found"];
 const EARLY = 64; // losses that are remembered for grants whose answer was not read yet
 
 /** One session; after its loss it is not opened again. */
@@ -102,6 +101,13 @@ export class Session {
     }
     this.#ending.abort();
     this.#hurry.abort();
+  }
+
+  /** An answer that says that it has ended (C2.5). */
+  noteRefusal(error) {
+    if (SESSION_GONE.includes(error.code)) {
+      this.lose(error.code);
+    }
   }
 
   loseLock(held, why) {
@@ -240,7 +246,7 @@ export class Session {
       this.tick();
       return true;
     }
-    if (GONE.includes(response.body.error?.code)) {
+    if (SESSION_GONE.includes(response.body.error?.code)) {
       this.lose("session_expired");
     }
     return false;
