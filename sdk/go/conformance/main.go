@@ -29,7 +29,7 @@ var byKind = []struct {
 }{
 	{context.Canceled, "cancelled"}, {errUnsupported, "unsupported"}, {holdfast.ErrWaitTimeout, "timeout"}, {holdfast.ErrLockLost, "lost"},
 	{holdfast.ErrNotHeld, "released"}, {holdfast.ErrUnreachable, "unreachable"}, {holdfast.ErrOutcomeUnknown, "unknown"},
-	{holdfast.ErrDenied, "denied"}, {holdfast.ErrInvalid, "invalid"}, {holdfast.ErrLimitReached, "limit"}, {holdfast.ErrClosed, "closed"},
+	{holdfast.ErrStale, "stale"}, {holdfast.ErrDenied, "denied"}, {holdfast.ErrInvalid, "invalid"}, {holdfast.ErrLimitReached, "limit"}, {holdfast.ErrClosed, "closed"},
 }
 
 var byCode = map[string]string{"held": "held", "delayed": "delayed", "deadlock": "deadlock", "mode_mismatch": "mismatch",
