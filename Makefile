@@ -1,6 +1,6 @@
 # The usual commands. Meson and Ninja do the work, behind scripts/build.
 
-.PHONY: all run test test-roots bench bench-overhead bench-peers sim sim-long chaos chaos-long lockset model mutants cluster conformance hostile-long go-race mixed failover fuzz sbom deb dist test-packages lint format clean help
+.PHONY: all run docs test test-roots bench bench-overhead bench-peers sim sim-long chaos chaos-long lockset model mutants cluster conformance hostile-long go-race mixed failover fuzz sbom deb dist test-packages lint format clean help
 
 all: ## build build/ (-O2 -g, asserts on)
 	@scripts/build release
@@ -9,6 +9,13 @@ run: ## install what is missing, build, and start something to look at
 	@scripts/setup build
 	@scripts/build release
 	@scripts/run
+
+docs: all ## the documents as HTML in build-docs/html, with a reference of APIs and commands
+	@scripts/setup docs
+	@tools/docs/sequence_svg.py docs/img/*.seq
+	@tools/docs/site.py build/holdfast build-docs/pages
+	@mkdocs build -q -f mkdocs.yml
+	@echo "build-docs/html/index.html"
 
 test: ## install what is missing, build all variants, run every suite
 	@scripts/setup build test
@@ -112,7 +119,7 @@ format: ## lay out the C code anew with clang-format 14
 	@scripts/lint --format
 
 clean: ## remove what was built
-	rm -rf build build-test build-clang build-sim build-mixed build-logs build-deb build-dist
+	rm -rf build build-test build-clang build-sim build-mixed build-logs build-deb build-dist build-docs
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

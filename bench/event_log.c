@@ -1,9 +1,10 @@
 /* What the event log costs the event loop, and how fast it is searched, on a real disk.
  * bench/README.md says what each figure means.
  *
- *   event_log [--mib N] [FOLDER]
+ *   event_log [--mib N] [--rate R] [FOLDER]
  *
- * Writes N MiB (256) of events to a new folder in FOLDER (/var/tmp), searches them, and removes it. */
+ * Writes N MiB (256) of events to a new folder in FOLDER (/var/tmp), searches them, and removes it.
+ * With --rate, R events a second, evenly, as a node under load; else in bursts, as fast as possible. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,14 +15,20 @@
 #include <unistd.h>
 
 #include "events/event_scan.h"
+#include "sinks/sink_batch.h"
 
-enum { NAMES = 100000, ENTRY_EVENTS = 64, PAUSE_EVERY = 20000, PATH_BYTES = 256 };
+enum { NAMES = 100000, ENTRY_EVENTS = 64, PAUSE_EVERY = 20000, PATH_BYTES = 256, STEP_US = 2000 };
+
+static double seconds_of(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
 
 static double seconds_now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+    return seconds_of(CLOCK_MONOTONIC);
 }
 
 static uint64_t wall_ms(void *ctx)
@@ -35,48 +42,101 @@ static void name_of(char name[40], uint64_t number)
     (void)snprintf(name, 40, "tenant/billing/close/%011" PRIu64, number);
 }
 
-/* In bursts, as a busy node: the thread writes in the pauses, which are not timed. */
-static uint64_t append(struct event_log *log, uint64_t bytes)
+struct event_load {
+    uint64_t events;
+    uint64_t index; /* of the last complete entry */
+};
+
+static void add_events(struct event_log *log, struct event_load *load, uint64_t count)
 {
     char name[40];
-    uint64_t index = 0;
-    uint64_t events = 0;
-    double appending_s = 0;
-    struct event_log_stats stats = {0};
-    while (stats.bytes < bytes) {
-        double begin = seconds_now();
-        for (uint32_t i = 0; i < PAUSE_EVERY; i++) {
-            name_of(name, events * 7919 % NAMES);
-            struct event event = {.type = EVENT_GRANTED,
-                                  .index = index + 1,
-                                  .ordinal = (uint32_t)(events % ENTRY_EVENTS),
-                                  .parts = 1,
-                                  .at_ms = 1000000 + index,
-                                  .wall_ms = 1700000000000 + index,
-                                  .token = events * 1024,
-                                  .deadline_ms = 1030000 + index,
-                                  .session = {events, 7},
-                                  .lease = {events, 9},
-                                  .name = slice_of(name),
-                                  .client = slice_of("worker-7"),
-                                  .ttl_ms = 30000};
-            event_log_append(log, &event, CORE_VERSION);
-            if (++events % ENTRY_EVENTS == 0) {
-                event_log_applied(log, ++index, event.wall_ms);
-            }
+    for (uint64_t i = 0; i < count; i++) {
+        name_of(name, load->events * 7919 % NAMES);
+        struct event event = {.type = EVENT_GRANTED,
+                              .index = load->index + 1,
+                              .ordinal = (uint32_t)(load->events % ENTRY_EVENTS),
+                              .parts = 1,
+                              .at_ms = 1000000 + load->index,
+                              .wall_ms = 1700000000000 + load->index,
+                              .token = load->events * 1024,
+                              .deadline_ms = 1030000 + load->index,
+                              .session = {load->events, 7},
+                              .lease = {load->events, 9},
+                              .name = slice_of(name),
+                              .client = slice_of("worker-7"),
+                              .ttl_ms = 30000};
+        event_log_append(log, &event, CORE_VERSION);
+        if (++load->events % ENTRY_EVENTS == 0) {
+            event_log_applied(log, ++load->index, event.wall_ms);
         }
-        appending_s += seconds_now() - begin;
-        do {
-            usleep(2000);
-            event_log_stats(log, &stats);
-        } while (stats.appended + ENTRY_EVENTS < events && stats.dropped == 0);
     }
-    printf("append: %.0f ns an event, name included; %.0f bytes on disk; dropped %" PRIu64 "\n",
-           appending_s / (double)events * 1e9, (double)stats.bytes / (double)stats.appended,
+}
+
+/* The thread writes in the pauses. The pauses themselves are not counted. */
+static void append(struct event_log *log, uint64_t bytes, uint64_t rate)
+{
+    struct event_log_stats stats = {0};
+    struct event_load load = {0, 0};
+    double own_s = 0;
+    double pause_s = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+    double all_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    double begin = seconds_now();
+    while (stats.bytes < bytes) {
+        double due = (seconds_now() - begin) * (double)rate - (double)load.events;
+        double from_s = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+        add_events(log, &load, rate == 0 ? PAUSE_EVERY : due > 0 ? (uint64_t)due : 0);
+        own_s += seconds_of(CLOCK_THREAD_CPUTIME_ID) - from_s;
+        do {
+            usleep(STEP_US);
+            event_log_stats(log, &stats);
+        } while (rate == 0 && stats.appended + ENTRY_EVENTS < load.events && stats.dropped == 0);
+    }
+    pause_s = seconds_of(CLOCK_THREAD_CPUTIME_ID) - pause_s - own_s;
+    all_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - all_s - pause_s;
+    double ns = 1e9 / (double)load.events;
+    printf("append: CPU an event: loop %.0f ns, name included, thread %.0f ns; %.0f bytes on disk; "
+           "dropped %" PRIu64 "\n",
+           own_s * ns, (all_s - own_s) * ns, (double)stats.bytes / (double)stats.appended,
            stats.dropped);
     printf("log: %" PRIu64 " MiB, %" PRIu64 " events, %" PRIu64 " segments\n", stats.bytes >> 20,
            stats.appended, stats.segments);
-    return events;
+}
+
+static struct slice tenant_name(void *ctx, uint32_t tenant)
+{
+    (void)ctx;
+    (void)tenant;
+    return slice_of("default");
+}
+
+/* What a sink does with every record, apart from sending the lines. */
+static void make_lines(struct event_log *log)
+{
+    static struct sink_batch batch;
+    struct event_json json = {.cluster = slice_of("bench"), .tenant_name = tenant_name};
+    struct event_cursor *cursor = event_cursor_open(log, (struct event_id){0, 0});
+    struct event_step step;
+    enum event_read read = EVENT_READ_MORE;
+    uint64_t lines = 0;
+    uint64_t bytes = 0;
+    sink_batch_init(&batch, memory_system());
+    double cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+    while (read == EVENT_READ_MORE || read == EVENT_READ_RECORD) {
+        read = event_cursor_next(cursor, &step);
+        if (read == EVENT_READ_RECORD) {
+            sink_batch_add(&batch, &json, slice_make(NULL, 0), &step.record);
+        }
+        if (read == EVENT_READ_END || sink_batch_is_full(&batch)) {
+            lines += batch.count;
+            bytes += buffer_len(&batch.lines);
+            sink_batch_clear(&batch);
+        }
+    }
+    cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_s;
+    printf("lines of a sink: %.0f ns an event, %.0f bytes\n", cpu_s / (double)lines * 1e9,
+           (double)bytes / (double)lines);
+    sink_batch_close(&batch);
+    event_cursor_close(cursor);
 }
 
 static void search(struct event_log *log, const char *what, struct event_scan scan, bool to_the_end)
@@ -151,11 +211,14 @@ static void remove_folder(const char *path)
 int main(int argc, char **argv)
 {
     uint64_t mib = 256;
+    uint64_t rate = 0;
     const char *folder = "/var/tmp";
     char path[PATH_BYTES];
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--mib") == 0 && i + 1 < argc) {
             mib = strtoull(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "--rate") == 0 && i + 1 < argc) {
+            rate = strtoull(argv[++i], NULL, 10);
         } else {
             folder = argv[i];
         }
@@ -177,7 +240,8 @@ int main(int argc, char **argv)
     if (log == NULL) {
         fprintf(stderr, "event_log: %s\n", problem.text);
     } else {
-        (void)append(log, mib << 20);
+        append(log, mib << 20, rate);
+        make_lines(log);
         search_all(log);
         event_log_close(log);
         double begin = seconds_now();

@@ -116,7 +116,7 @@ NOT_PRIVATE = re.compile(r"disk_has_room|(?:->|\.|News )news\b|atomic_exchange|R
 PLAIN_PATHS = ("src", "include", "tests", "bench", "scripts", "tools", "contrib", "sdk", ".ci", "Makefile", "README.md",
                "CONTRIBUTING.md", "docs/ARCHITECTURE.md", "docs/CLIENTS.md", "docs/CORE.md", "docs/ENGINE.md", "docs/FENCES.md", "docs/OPERATION.md",
                "docs/REDIS.md", "docs/SEMANTICS.md", "docs/TIERS.md", "docs/openapi.yaml", "docs/decisions",
-               "docs/evidence", "docs/man")
+               "docs/evidence", "docs/guide", "docs/index.md", "docs/man", "mkdocs.yml")
 # Files that list the words, quote the output of earlier versions, or are not ours; and binary inputs.
 NOT_PLAIN_PATHS = ("tools/tidy.py", "tests/scripts/test_tidy.py", "docs/evidence/simulation.md", "tests/fuzz/corpus",
                    "tests/node/package-lock.json", "tests/node/node_modules")

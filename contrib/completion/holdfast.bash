@@ -49,13 +49,13 @@ _holdfast() {
         [[ $COMP_CWORD -eq 2 ]] && COMPREPLY+=($(compgen -W "open renew close" -- "$cur"))
         ;;
     serve)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--id --data --client --peer --resp --resp-tier --resp-del --advertise-client --cluster --cluster-name --bootstrap --join --auth --server-names --tls-cert --tls-key --tls-ca --tls-min --peer-secret-file --peer-secret-required --insecure --election-timeout --heartbeat --request-timeout --slow-request --ttl-min --snapshot-log-size --segment-size --connections-max-bytes --state-max --events-max-bytes --events-max-age --disk-io --max-clients --max-clients-per-address --sandbox --log-format --log-level --log-file --efficiency-backend --efficiency-fallback --redis --redis-user --redis-db --redis-prefix --redis-timeout --sink-file --sink-file-max-bytes --sink-file-keep --sink-kafka-brokers --sink-kafka-topic --sink-kafka-config --sink-webhook-url --sink-webhook-secret-file --sink-webhook-ca --sink-webhook-http --sink-webhook-timeout --sink-prefix --config --check --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--id --data --client --peer --resp --resp-tier --resp-del --advertise-client --cluster --cluster-name --bootstrap --join --auth --server-names --tls-cert --tls-key --tls-ca --tls-min --peer-secret-file --peer-secret-required --insecure --election-timeout --heartbeat --request-timeout --slow-request --ttl-min --resp-ttl-min --resp-ttl-max --snapshot-log-size --segment-size --connections-max-bytes --state-max --events-max-bytes --events-max-age --disk-io --max-clients --max-clients-per-address --sandbox --log-format --log-level --log-file --efficiency-backend --efficiency-fallback --redis --redis-user --redis-db --redis-prefix --redis-timeout --sink-file --sink-file-max-bytes --sink-file-keep --sink-kafka-brokers --sink-kafka-topic --sink-kafka-config --sink-webhook-url --sink-webhook-secret-file --sink-webhook-ca --sink-webhook-http --sink-webhook-timeout --sink-prefix --config --check --help" -- "$cur"))
         ;;
     dev)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nodes --dir --base-port --restart-after --no-restart --secure --chaos --chaos-seed --chaos-interval --help" -- "$cur"))
         ;;
     ls)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--no-ttl --endpoints --timeout --json --ca --cert --key --server-name --token-file --tenant --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
         ;;
     show)

@@ -24,7 +24,7 @@ func (f *MemoryFence) Guard(resource string, token int64) error {
 	defer f.mutex.Unlock()
 	mark, known := f.marks[resource]
 	if token < mark {
-		return newError(ErrStale, "stale", "the token %d for %s is stale: %d was seen", token, resource, mark)
+		return newError(ErrStale, "stale_token", "the token %d for %s is stale: %d was seen", token, resource, mark)
 	}
 	if token <= 0 {
 		return newError(ErrInvalid, "invalid_token", "%d is not a fence token", token)

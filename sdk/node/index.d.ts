@@ -23,6 +23,8 @@ export interface HoldfastOptions {
   connectTimeout?: number;
   /** Sent as `Authorization: Bearer`. */
   token?: string;
+  /** Has the token; only its owner may read it. It is read again when a node refuses the token. */
+  tokenFile?: string;
   tenant?: string;
   /** TLS with the authorities of Node.js. `ca`, `cert`, `key`, `passphrase` and `serverName` imply it. */
   tls?: boolean;
@@ -50,20 +52,26 @@ export interface AcquireOptions {
   maxHold?: number;
   /** After an unclean end, nobody gets the lock for this time. */
   lockDelay?: number;
+  /** A W3C traceparent. Listings, events and the audit trail show it. */
+  trace?: string;
 }
 
 export interface LockOptions extends AcquireOptions {
   shared?: boolean;
   tier?: Tier;
+  /** Refuses the request with the code "deadlock" if its wait would never end. */
+  detectDeadlock?: boolean;
 }
 
 export interface SemaphoreOptions extends AcquireOptions {
   permits?: number;
   tier?: Tier;
+  detectDeadlock?: boolean;
 }
 
 export interface MultiLockOptions extends AcquireOptions {
   tier?: Tier;
+  detectDeadlock?: boolean;
 }
 
 export interface CampaignOptions extends AcquireOptions {
@@ -159,6 +167,15 @@ export class Holdfast {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** The settings of the environment that libholdfast and the command line use, too: HOLDFAST_ENDPOINTS, HOLDFAST_CA and others. */
+export function optionsFromEnv(env?: Record<string, string | undefined>): HoldfastOptions;
+
+/** The guard of resources that live in the memory of this process. */
+export class MemoryFence {
+  /** Call it in the same turn of the event loop as the write. Throws StaleToken if a higher token was seen for the resource. */
+  guard(resource: string, token: number): void;
+}
+
 /** The base of all errors of this package. `code` is stable; an error of the service keeps the code of the service. */
 export class HoldfastError extends Error {
   readonly code: string;
@@ -190,5 +207,12 @@ export class LimitReached extends HoldfastError {
 }
 /** The client was closed. */
 export class Closed extends HoldfastError {}
+/** A fence has seen a higher token. Nothing was written. */
+export class StaleToken extends HoldfastError {
+  constructor(resource: string, token: number, highest: number);
+  readonly resource: string;
+  readonly token: number;
+  readonly highest: number;
+}
 /** Any other refusal of the service. */
 export class ServiceError extends HoldfastError {}

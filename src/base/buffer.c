@@ -56,7 +56,7 @@ static void ensure_space(struct buffer *b, size_t len)
     b->end = held;
 }
 
-uint8_t *buffer_reserve(struct buffer *b, size_t len)
+uint8_t *buffer_reserve_slowly(struct buffer *b, size_t len)
 {
     if (b->overflowed || len > buffer_space(b)) {
         b->overflowed = true;
@@ -64,12 +64,6 @@ uint8_t *buffer_reserve(struct buffer *b, size_t len)
     }
     ensure_space(b, len > 0 ? len : 1);
     return b->data + b->end;
-}
-
-void buffer_commit(struct buffer *b, size_t len)
-{
-    hf_assert(len <= b->capacity - b->end && len <= buffer_space(b));
-    b->end += len;
 }
 
 bool buffer_append_slowly(struct buffer *b, const void *data, size_t len)

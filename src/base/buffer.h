@@ -45,11 +45,24 @@ static inline size_t buffer_space(const struct buffer *b)
     return b->max - buffer_len(b);
 }
 
+uint8_t *buffer_reserve_slowly(struct buffer *b, size_t len);
+
 /* Space for `len` bytes at the end, which the caller fills and commits; NULL when that would exceed
  * `max`. */
-uint8_t *buffer_reserve(struct buffer *b, size_t len);
+static inline uint8_t *buffer_reserve(struct buffer *b, size_t len)
+{
+    if (len == 0 || len > b->capacity - b->end || len > buffer_space(b) || b->overflowed) {
+        return buffer_reserve_slowly(b, len);
+    }
+    return b->data + b->end;
+}
+
 /* The first `len` bytes of the last reserved space. */
-void buffer_commit(struct buffer *b, size_t len);
+static inline void buffer_commit(struct buffer *b, size_t len)
+{
+    hf_assert(len <= b->capacity - b->end && len <= buffer_space(b));
+    b->end += len;
+}
 
 /* Whether the bytes were appended: all or nothing. `data` must not point into the buffer. */
 bool buffer_append_slowly(struct buffer *b, const void *data, size_t len);

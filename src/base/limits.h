@@ -77,7 +77,8 @@
 /* Milliseconds. The default TTL limits of the edge are stricter than those of the core. */
 #define LIMIT_TTL_MIN_MS 100u
 #define LIMIT_TTL_MAX_MS 86400000u
-#define LIMIT_COUNTER_TTL_MAX_MS 2678400000u /* 31 days; a counter is no lease (S13.5) */
+#define LIMIT_KEY_TTL_MAX_MS UINT64_C(315360000000) /* 10 years: of a key or counter (S13) */
+#define LIMIT_COUNTER_TTL_7_MS 2678400000u /* 31 days: of a counter before version 8 (S13.5) */
 #define LIMIT_DELAY_MAX_MS 86400000u
 #define LIMIT_LINGER_MAX_MS 86400000u
 #define LIMIT_HELD_MIN_MS 1000u         /* of a long-held rule (S16.2) */

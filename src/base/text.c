@@ -189,3 +189,30 @@ bool text_is_traceparent(struct slice text)
            is_hex_field(at + 3, 32, '0') && at[35] == '-' && is_hex_field(at + 36, 16, '0') &&
            at[52] == '-' && is_hex_field(at + 53, 2, '\0');
 }
+
+/* 1 for 0. The factor is log10(2), so the estimate is the number of digits or one less. */
+static size_t count_digits(uint64_t value)
+{
+    static const uint64_t powers[TEXT_U64] = {0,    1e1,  1e2,  1e3,  1e4,  1e5,  1e6,
+                                              1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13,
+                                              1e14, 1e15, 1e16, 1e17, 1e18, 1e19};
+    size_t estimate = (64 - (size_t)__builtin_clzll(value | 1)) * 1233 >> 12;
+    return estimate + (value >= powers[estimate]);
+}
+
+size_t text_put_u64(uint8_t out[TEXT_U64], uint64_t value)
+{
+    size_t len = count_digits(value);
+    uint8_t *at = out + len;
+    for (; value >= 100; value /= 100) { /* a division takes most of the time */
+        unsigned pair = (unsigned)(value % 100);
+        *--at = (uint8_t)('0' + pair % 10);
+        *--at = (uint8_t)('0' + pair / 10);
+    }
+    if (value >= 10) {
+        *--at = (uint8_t)('0' + value % 10);
+        value /= 10;
+    }
+    *--at = (uint8_t)('0' + value);
+    return len;
+}

@@ -16,4 +16,8 @@ bool text_is_traceparent(struct slice text);
 /* 1 to LIMIT_REQUEST_ID characters from '!' to '~'. */
 bool text_is_request_id(struct slice text);
 
+#define TEXT_U64 20 /* most digits of a number */
+/* Writes the decimal digits to `out`, without a NUL; returns how many. */
+size_t text_put_u64(uint8_t out[TEXT_U64], uint64_t value);
+
 #endif

@@ -47,3 +47,16 @@ const char *human_span(uint64_t ms, char out[HUMAN_TEXT])
     }
     return out;
 }
+
+const char *human_left(uint64_t ms, char out[HUMAN_TEXT])
+{
+    char span[HUMAN_TEXT - 3];
+    if (ms == UINT64_MAX) {
+        (void)snprintf(out, HUMAN_TEXT, "never");
+    } else {
+        char text[HUMAN_TEXT];
+        (void)snprintf(span, sizeof(span), "%s", human_span(ms, text));
+        (void)snprintf(out, HUMAN_TEXT, "in %s", span);
+    }
+    return out;
+}

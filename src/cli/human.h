@@ -12,5 +12,7 @@ const char *human_time(struct slice rfc3339, char out[HUMAN_TEXT]);
 uint64_t human_wall_ms(struct slice rfc3339);
 /* "850ms", "23s", "4m10s", "3h02m", "2d04h". */
 const char *human_span(uint64_t ms, char out[HUMAN_TEXT]);
+/* "in 23s"; UINT64_MAX: "never". */
+const char *human_left(uint64_t ms, char out[HUMAN_TEXT]);
 
 #endif

@@ -9,9 +9,12 @@
 
 struct ls_settings {
     struct cli_common common;
+    bool is_no_ttl;
 };
 
 const struct flag ls_options[] = {
+    {"no-ttl", 0, FLAG_SWITCH(struct ls_settings, is_no_ttl), NULL,
+     "only locks without a TTL, which live until they are released"},
     CLI_COMMON_OPTIONS(struct ls_settings),
     FLAGS_END,
 };
@@ -65,8 +68,8 @@ static void add_row(struct columns *t, const struct json_t *row)
             columns_slice(t, client);
         }
         columns_text(t, human_time(json_tree_text(json_tree_get(holder, "since")), text));
-        uint64_t left_ms = json_tree_u64(json_tree_get(holder, "expires_in_ms"), 0);
-        columns_printf(t, "in %s", human_span(left_ms, text));
+        const struct json_t *left = json_tree_get(holder, "expires_in_ms");
+        columns_text(t, human_left(json_tree_u64(left, UINT64_MAX), text));
     }
     columns_printf(t, "%u", (unsigned)json_tree_u64(json_tree_get(row, "queue_length"), 0));
     columns_slice(t, json_tree_text(json_tree_get(row, "tier")));
@@ -96,7 +99,7 @@ static void print_table(const struct api_pages *pages)
 
 int ls_main(int count, char **arguments)
 {
-    struct ls_settings o = {CLI_COMMON_DEFAULT};
+    struct ls_settings o = {.common = CLI_COMMON_DEFAULT};
     struct flag_words words;
     struct api api;
     if (!flags_read("ls", ls_options, FLAGS_ANY_ORDER, count, arguments, &o, &words) ||
@@ -105,7 +108,8 @@ int ls_main(int count, char **arguments)
     }
     struct buffer target;
     buffer_init(&target, memory_system(), API_TARGET - 64);
-    buffer_append_text(&target, "/api/v1/locks?limit=1000&prefix=");
+    buffer_append_text(&target, "/api/v1/locks?limit=1000");
+    buffer_append_text(&target, o.is_no_ttl ? "&no_ttl=true&prefix=" : "&prefix=");
     http_escape(&target, slice_of(words.count > 0 ? words.items[0] : ""), false);
     buffer_append_byte(&target, 0);
     struct api_pages pages;

@@ -30,7 +30,8 @@ static void add_row(struct columns *t, const struct json_t *row)
     struct buffer metadata;
     columns_slice(t, id.len > 0 ? id : slice_of("-"));
     columns_slice(t, json_tree_text(json_tree_get(row, "client_id")));
-    columns_text(t, human_span(json_tree_u64(json_tree_get(row, "ttl_ms"), 0), text));
+    const struct json_t *ttl = json_tree_get(row, "ttl_ms");
+    columns_text(t, ttl != NULL ? human_span(json_tree_u64(ttl, 0), text) : "none");
     const struct json_t *left = json_tree_get(row, "expires_in_ms");
     columns_text(t, left != NULL ? human_span(json_tree_u64(left, 0), text) : "-");
     columns_printf(t, "%u", (unsigned)json_tree_u64(json_tree_get(row, "entries"), 0));
@@ -70,8 +71,8 @@ static void add_lock(struct columns *t, const struct json_t *row)
     columns_slice(t, json_tree_text(json_tree_get(entry, "mode")));
     columns_text(t, human_time(json_tree_text(json_tree_get(entry, "since")), text));
     if (is_held) {
-        uint64_t left_ms = json_tree_u64(json_tree_get(entry, "expires_in_ms"), 0);
-        columns_printf(t, "in %s", human_span(left_ms, text));
+        const struct json_t *left = json_tree_get(entry, "expires_in_ms");
+        columns_text(t, human_left(json_tree_u64(left, UINT64_MAX), text));
     } else {
         columns_text(t, gives_up == NULL ? "-" : human_time(json_tree_text(gives_up), text));
     }

@@ -72,8 +72,8 @@ static void add_expiry(struct columns *t, const struct json_t *row)
     char left[HUMAN_TEXT];
     char until[HUMAN_TEXT];
     const struct json_t *hold = json_tree_get(row, "hold_until");
-    columns_printf(t, "in %s%s%s%s%s",
-                   human_span(json_tree_u64(json_tree_get(row, "expires_in_ms"), 0), left),
+    columns_printf(t, "%s%s%s%s%s",
+                   human_left(json_tree_u64(json_tree_get(row, "expires_in_ms"), UINT64_MAX), left),
                    json_tree_get(row, "revoked_at") != NULL ? ", revoked" : "",
                    hold != NULL ? ", at most until " : "",
                    hold != NULL ? human_time(json_tree_text(hold), until) : "",
@@ -175,6 +175,9 @@ static void print_next(FILE *to, const struct json_t *lock)
                 TEXT(reserved));
     } else if (holder == NULL) {
         fprintf(to, "the next client that requests it gets it");
+    } else if (json_tree_get(holder, "expires_at") == NULL) {
+        fprintf(to, "it has no TTL: it is free when %.*s releases it, or after a force-unlock",
+                TEXT(holds));
     } else if (waiter != NULL) {
         fprintf(to, "%.*s gets it when %.*s %s, at %s at the latest unless the holder renews it",
                 TEXT(waits), TEXT(holds),

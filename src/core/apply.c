@@ -338,9 +338,10 @@ uint64_t core_next_due_ms(const struct core *c)
     return heap_min_at(&c->timers);
 }
 
+/* At most LIMIT_DELAY_MAX_MS, as any lock-delay. */
 static uint32_t longest_ttl(const struct core *c)
 {
-    uint32_t longest = 0;
+    uint64_t longest = 0;
     RING_EACH(c, obj, c->all_sessions, session, all)
     {
         const struct session *s = session_at(c, obj);
@@ -355,7 +356,7 @@ static uint32_t longest_ttl(const struct core *c)
             }
         }
     }
-    return longest;
+    return longest < LIMIT_DELAY_MAX_MS ? (uint32_t)longest : LIMIT_DELAY_MAX_MS;
 }
 
 void core_recover(struct core *c, struct slice actor, struct slice reason)

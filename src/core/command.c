@@ -272,6 +272,15 @@ void command_init(struct command *c, enum command_type type)
     }
 #define NEED(role, since, type, name, limit) NEED_##role(since, type, name)
 
+/* The first version with the values of fields that earlier versions have. */
+static uint32_t values_since(const struct command *c)
+{
+    return c->type == COMMAND_TRANSACT ? effects_since(&c->transact.effects)
+           : c->type == COMMAND_ACQUIRE && (c->acquire.flags & ACQUIRE_KEY) != 0
+               ? key_ttl_since(c->acquire.ttl_ms)
+               : 1;
+}
+
 /* The first version with all set fields; HINTs above `version` do not count. */
 static uint32_t fields_since(const struct command *c, uint32_t version)
 {
@@ -295,7 +304,8 @@ static uint32_t fields_since(const struct command *c, uint32_t version)
     case COMMAND_COUNT:
         break;
     }
-    return need;
+    uint32_t values = values_since(c);
+    return values > need ? values : need;
 }
 
 #define DROP_HINT(since, type, name)  \
@@ -333,12 +343,7 @@ uint32_t command_since(const struct command *c)
     };
     hf_assert(c->type > COMMAND_NONE && c->type < COMMAND_COUNT);
     uint32_t since = fields_since(c, 0);
-    since = types[c->type] > since ? types[c->type] : since;
-    if (c->type == COMMAND_ACQUIRE && (c->acquire.flags & ACQUIRE_KEY) != 0 && since < 2) {
-        since = 2;
-    }
-    uint32_t effects = c->type == COMMAND_TRANSACT ? effects_since(&c->transact.effects) : 0;
-    return effects > since ? effects : since;
+    return types[c->type] > since ? types[c->type] : since;
 }
 
 size_t command_encode(const struct command *c, uint32_t target, void *buffer, size_t size)

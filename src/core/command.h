@@ -51,6 +51,13 @@ enum {
 
 #define WAIT_FOREVER UINT64_MAX
 
+/* TTL of a key that lives until it is deleted (S13.1); since version 8. */
+#define TTL_NONE UINT64_MAX
+/* A TTL that a key may have: 1 ms to 10 years, or none. */
+bool key_ttl_is_valid(uint64_t ttl_ms);
+/* The first version in which a key may have it. */
+uint32_t key_ttl_since(uint64_t ttl_ms);
+
 /* Prefix of a request id drawn by a node; 32 hexadecimal digits follow. The core remembers such ids
  * separately (S8.3). */
 #define REQUEST_ID_NODE "node-"
@@ -115,22 +122,22 @@ struct id ids_at(const struct ids *ids, uint32_t i);
 #define COMMAND_FIELDS_stream_up(F)
 #define COMMAND_FIELDS_stream_through(F) F(EDGE, 1, u32, node, UINT32_MAX)
 #define COMMAND_FIELDS_stream_down(F) F(EDGE, 1, u64, stream, UINT64_MAX)
-#define COMMAND_FIELDS_acquire(F)                   \
-    F(EDGE, 1, id, lease, 0)                        \
-    F(EDGE, 1, u32, node, UINT32_MAX)               \
-    F(BODY, 1, slice, client, LIMIT_CLIENT)         \
-    F(BODY, 1, slice, owner, LIMIT_OWNER)           \
-    F(BODY, 1, names, names, LIMIT_MULTILOCK_NAMES) \
-    F(BODY, 1, u32, mode, MODE_COUNT - 1)           \
-    F(BODY, 1, u32, limit, UINT32_MAX)              \
-    F(BODY, 1, u32, permits, UINT32_MAX)            \
-    F(BODY, 1, u32, ttl_ms, UINT32_MAX)             \
-    F(BODY, 1, u64, wait_ms, UINT64_MAX)            \
-    F(BODY, 1, u32, delay_ms, UINT32_MAX)           \
-    F(BODY, 1, u32, flags, ACQUIRE_FLAGS)           \
-    F(BODY, 1, slice, metadata, LIMIT_METADATA)     \
-    F(BODY, 1, slice, value, LIMIT_VALUE)           \
-    F(HINT, 5, slice, trace, LIMIT_TRACE)           \
+#define COMMAND_FIELDS_acquire(F)                                              \
+    F(EDGE, 1, id, lease, 0)                                                   \
+    F(EDGE, 1, u32, node, UINT32_MAX)                                          \
+    F(BODY, 1, slice, client, LIMIT_CLIENT)                                    \
+    F(BODY, 1, slice, owner, LIMIT_OWNER)                                      \
+    F(BODY, 1, names, names, LIMIT_MULTILOCK_NAMES)                            \
+    F(BODY, 1, u32, mode, MODE_COUNT - 1)                                      \
+    F(BODY, 1, u32, limit, UINT32_MAX)                                         \
+    F(BODY, 1, u32, permits, UINT32_MAX)                                       \
+    F(BODY, 1, u64, ttl_ms, UINT64_MAX) /* above 24 h only of a key (S13.1) */ \
+    F(BODY, 1, u64, wait_ms, UINT64_MAX)                                       \
+    F(BODY, 1, u32, delay_ms, UINT32_MAX)                                      \
+    F(BODY, 1, u32, flags, ACQUIRE_FLAGS)                                      \
+    F(BODY, 1, slice, metadata, LIMIT_METADATA)                                \
+    F(BODY, 1, slice, value, LIMIT_VALUE)                                      \
+    F(HINT, 5, slice, trace, LIMIT_TRACE)                                      \
     F(BODY, 7, u32, max_hold_ms, UINT32_MAX) /* 0: none (S16.3) */
 /* Fields of an acquire that its waiter and grant carry. */
 #define CARRIED_FIELDS(F)                                                  \

@@ -9,7 +9,7 @@ static bool plain_between(struct slice text, size_t min, size_t max)
     return text.len >= min && text.len <= max && text_is_plain(text);
 }
 
-static bool ttl_ok(uint32_t ttl_ms)
+static bool ttl_ok(uint64_t ttl_ms)
 {
     return ttl_ms >= LIMIT_TTL_MIN_MS && ttl_ms <= LIMIT_TTL_MAX_MS;
 }
@@ -82,7 +82,9 @@ static enum hf_error check_acquire(const struct command *c)
     if (error != HF_OK) {
         return error;
     }
-    if (!(in_session && a->ttl_ms == 0) && !ttl_ok(a->ttl_ms)) {
+    bool is_key = (a->flags & ACQUIRE_KEY) != 0;
+    if (!(in_session && a->ttl_ms == 0) &&
+        !(is_key ? key_ttl_is_valid(a->ttl_ms) : ttl_ok(a->ttl_ms))) {
         return HF_INVALID_TTL;
     }
     if (a->delay_ms > LIMIT_DELAY_MAX_MS) {
@@ -92,7 +94,6 @@ static enum hf_error check_acquire(const struct command *c)
         (a->max_hold_ms < LIMIT_TTL_MIN_MS || a->max_hold_ms > LIMIT_HELD_MAX_MS)) {
         return HF_INVALID_HOLD;
     }
-    bool is_key = (a->flags & ACQUIRE_KEY) != 0;
     error = has_carried(a) ? check_carried_of(a, is_key) : HF_OK;
     if (error != HF_OK) {
         return error;

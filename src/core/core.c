@@ -8,7 +8,7 @@
 
 _Static_assert(offsetof(struct grant, lease_next) == offsetof(struct waiter, lease_next),
                "grants and waiters share the table of leases");
-_Static_assert(sizeof(struct grant) == 64 && offsetof(struct session, client) == 84 &&
+_Static_assert(sizeof(struct grant) == 64 && offsetof(struct session, client) == 88 &&
                    offsetof(struct lock, name) == 20,
                "the sizes that bench/core counts on");
 

@@ -140,6 +140,9 @@ enum hf_error core_mirror_session(struct core *core, const struct core *from, ui
 /* Undoes the grant of this lease: history and request id forget it. Its events are those of a
  * release. No such grant: does nothing. Call core_begin first. */
 void core_take_back(struct core *core, struct id lease);
+/* A renewal with any TTL that a grant can have, also one that only keys have. Returns the new deadline;
+ * 0: no such grant. Call core_begin first. */
+uint64_t core_set_ttl(struct core *core, struct id lease, uint64_t ttl_ms);
 /* Expires the grant now; otherwise as core_take_back. */
 void core_expire(struct core *core, struct id lease);
 /* The session expired or was closed in the replicated core. No such session: does nothing. Waiters

@@ -5,6 +5,7 @@
 
 #include "base/panic.h"
 #include "base/text.h"
+#include "core/command.h"
 
 /* Small for numbers close to zero. */
 static uint64_t zigzag(int64_t number)
@@ -103,17 +104,17 @@ bool unpack_effect(struct reader *r, struct effect *out)
     switch (out->kind) {
     case EFFECT_PUT:
         out->lease = read_id(r);
-        out->ttl_ms = read_u32(r);
+        out->ttl_ms = read_u64(r);
         out->value = read_slice(r, LIMIT_TRANSACT_BYTES);
         break;
     case EFFECT_EXPIRE:
-        out->ttl_ms = read_u32(r);
+        out->ttl_ms = read_u64(r);
         break;
     case EFFECT_DROP:
         break;
     case EFFECT_COUNTER:
         out->number = unzigzag(read_u64(r));
-        out->ttl_ms = out->flags & EFFECT_TTL ? read_u32(r) : 0;
+        out->ttl_ms = out->flags & EFFECT_TTL ? read_u64(r) : 0;
         break;
     case EFFECT_PUBLISH:
         out->value = read_slice(r, LIMIT_TRANSACT_BYTES);
@@ -150,13 +151,23 @@ enum hf_error checks_check(const struct packed *checks)
     return reader_done(&r) && count == checks->count ? HF_OK : HF_MALFORMED;
 }
 
+bool key_ttl_is_valid(uint64_t ttl_ms)
+{
+    return (ttl_ms >= 1 && ttl_ms <= LIMIT_KEY_TTL_MAX_MS) || ttl_ms == TTL_NONE;
+}
+
+uint32_t key_ttl_since(uint64_t ttl_ms)
+{
+    return ttl_ms >= LIMIT_TTL_MIN_MS && ttl_ms <= LIMIT_TTL_MAX_MS ? 2 : 8;
+}
+
 static bool ttl_ok(const struct effect *e)
 {
     if (e->kind == EFFECT_COUNTER) { /* a counter has no lease */
         return (e->flags & EFFECT_TTL) == 0 ||
-               (e->ttl_ms >= 1 && e->ttl_ms <= LIMIT_COUNTER_TTL_MAX_MS);
+               (e->ttl_ms >= 1 && e->ttl_ms <= LIMIT_KEY_TTL_MAX_MS);
     }
-    return e->ttl_ms == 0 || (e->ttl_ms >= LIMIT_TTL_MIN_MS && e->ttl_ms <= LIMIT_TTL_MAX_MS);
+    return e->ttl_ms == 0 || key_ttl_is_valid(e->ttl_ms);
 }
 
 static bool flags_ok(const struct effect *e)
@@ -250,14 +261,29 @@ enum hf_error effects_check(const struct packed *effects, bool *forced)
     return reader_done(&r) && count == effects->count ? HF_OK : HF_MALFORMED;
 }
 
+static uint32_t effect_since(const struct effect *e)
+{
+    switch (e->kind) {
+    case EFFECT_PUT:
+    case EFFECT_EXPIRE:
+        return e->ttl_ms == 0 ? 2 : key_ttl_since(e->ttl_ms);
+    case EFFECT_COUNTER:
+        return (e->flags & (EFFECT_TTL | EFFECT_PERSIST)) == 0 ? 2
+               : e->ttl_ms > LIMIT_COUNTER_TTL_7_MS            ? 8
+                                                               : 4;
+    default:
+        return 2;
+    }
+}
+
 uint32_t effects_since(const struct packed *effects)
 {
     struct reader r = packed_reader(effects);
     struct effect e;
+    uint32_t since = 2;
     while (unpack_effect(&r, &e)) {
-        if (e.kind == EFFECT_COUNTER && (e.flags & (EFFECT_TTL | EFFECT_PERSIST)) != 0) {
-            return 4;
-        }
+        uint32_t own = effect_since(&e);
+        since = own > since ? own : since;
     }
-    return 2;
+    return since;
 }

@@ -55,8 +55,9 @@ struct effect {
     struct slice name;  /* PUBLISH: the channel, text */
     struct slice value; /* PUT: value; PUBLISH: message; any bytes, at most LIMIT_VALUE */
     struct id lease;    /* PUT: drawn by the node, for an acquired lock */
-    uint32_t ttl_ms;    /* PUT: 0 keeps a present key's; EXPIRE; COUNTER with EFFECT_TTL */
-    int64_t number;     /* COUNTER */
+    uint64_t ttl_ms; /* PUT: 0 keeps a present key's; EXPIRE; COUNTER with EFFECT_TTL. Of a key also
+                         * TTL_NONE (core/command.h) */
+    int64_t number;  /* COUNTER */
 };
 
 /* The bytes belong to the caller, or to the buffer of the decoded command. */

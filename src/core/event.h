@@ -53,7 +53,7 @@ FIELD_NUMBER_TYPE(event_type, enum event_type)
  * node                to which the waiter is attached
  * at_ms, wall_ms      cluster time; wall clock for display
  * text                an operator's reason; an election's value; a message, any bytes; LONG_HELD: a prefix
- * ttl_ms              GRANTED: of the lock; its session may end earlier
+ * ttl_ms              GRANTED: of the lock; its session may end earlier. 0: none
  * wait_deadline_ms    GRANTED after a wait: when it would have ended
  * trace               of the acquire
  * since_ms            cluster time of the grant, in events about one; since_wall_ms: as wall clock (S16.1)
@@ -84,7 +84,7 @@ FIELD_NUMBER_TYPE(event_type, enum event_type)
     F(ALL, 1, slice, owner, LIMIT_OWNER)          \
     F(ALL, 1, slice, actor, LIMIT_ACTOR)          \
     F(ALL, 1, slice, text, EVENT_TEXT_MAX)        \
-    F(ALL, 5, u32, ttl_ms, UINT32_MAX)            \
+    F(ALL, 5, u64, ttl_ms, UINT64_MAX)            \
     F(NODE, 5, u64, wait_deadline_ms, UINT64_MAX) \
     F(ALL, 5, slice, trace, LIMIT_TRACE)          \
     F(ALL, 7, u64, since_ms, UINT64_MAX)          \

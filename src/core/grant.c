@@ -261,7 +261,7 @@ static void make_side_objects(struct core *c, ref first, const struct grant_term
     if (own_ttl || !carried_is_empty(&terms->carried) || terms->request != 0 ||
         terms->max_hold_ms != 0) {
         struct detail *d = grant_detail_make(c, first);
-        d->ttl_ms = own_ttl ? terms->ttl_ms : 0;
+        d->ttl_ms = own_ttl ? (uint32_t)terms->ttl_ms : 0;
         d->hold_until_ms = terms->max_hold_ms != 0 ? g->since_ms + terms->max_hold_ms : 0;
         d->carried = carried_new(c, &terms->carried);
     }
@@ -292,12 +292,13 @@ static void announce_leader(struct core *c, const struct grant *g, uint64_t toke
     event_emit(c, &e);
 }
 
-uint32_t grant_ttl(const struct core *c, const struct grant *g)
+uint64_t grant_ttl(const struct core *c, const struct grant *g)
 {
     const struct detail *d = grant_detail(c, grant_head(c, g));
-    uint32_t ttl_ms = d != NULL && d->ttl_ms != 0 ? d->ttl_ms : session_at(c, g->session)->ttl_ms;
-    if (d != NULL && d->hold_until_ms != 0 && d->hold_until_ms < c->now_ms + ttl_ms) {
-        ttl_ms = d->hold_until_ms > c->now_ms ? (uint32_t)(d->hold_until_ms - c->now_ms) : 0;
+    uint64_t ttl_ms = d != NULL && d->ttl_ms != 0 ? d->ttl_ms : session_at(c, g->session)->ttl_ms;
+    if (d != NULL && d->hold_until_ms != 0) {
+        uint64_t left_ms = d->hold_until_ms > c->now_ms ? d->hold_until_ms - c->now_ms : 0;
+        ttl_ms = left_ms < ttl_ms ? left_ms : ttl_ms;
     }
     return ttl_ms;
 }
@@ -313,7 +314,8 @@ static void announce_grant(struct core *c, const ref *parts, uint32_t count,
         e.part = i + 1;
         e.parts = count;
         e.deadline_ms = grant_deadline(c, g);
-        e.ttl_ms = grant_ttl(c, g);
+        uint64_t ttl_ms = grant_ttl(c, g);
+        e.ttl_ms = ttl_ms == TTL_NONE ? 0 : ttl_ms;
         if (waited != NULL) {
             e.wait_deadline_ms = waited->wait_deadline_ms;
             e.node = waited->node;
@@ -353,7 +355,8 @@ ref grant_give(struct core *c, const ref *locks, uint32_t count, const struct gr
     struct session *s = session_at(c, terms->session);
     session_add_token(s, token);
     if (s->is_private) { /* the TTL starts at the grant (S4.3) */
-        hf_assert(terms->ttl_ms != 0 && terms->ttl_ms <= LIMIT_TTL_MAX_MS);
+        hf_assert(terms->key_flags != 0 ? key_ttl_is_valid(terms->ttl_ms)
+                                        : terms->ttl_ms != 0 && terms->ttl_ms <= LIMIT_TTL_MAX_MS);
         s->ttl_ms = terms->ttl_ms;
         s->life_ms = c->now_ms;
         timer_set(c, terms->session, session_deadline(c, s));
@@ -500,7 +503,7 @@ void grant_end(struct core *c, ref grant, enum ended how, uint64_t at_ms, struct
                         .text = text,
                         .trace = d == NULL ? slice_make(NULL, 0) : grant_trace_copy(c, g, bytes)};
     if (end.type == EVENT_EXPIRED) {
-        uint32_t ttl_ms = grant_ttl(c, g);
+        uint64_t ttl_ms = grant_ttl(c, g);
         end.due_ms = at_ms;
         end.life_ms = at_ms > ttl_ms ? at_ms - ttl_ms : 0;
     }

@@ -311,6 +311,9 @@ static const char *check_grant(struct census *n, ref obj, ref session)
         (!is_key && ((g->flags & GRANT_IS_HASH) != 0 || (own != NULL && own->changes != 0)))) {
         return "I33: a grant cannot be a key, or has what only a key has";
     }
+    if (s->is_private && key_ttl_since(s->ttl_ms) > 2 && (!is_key || c->version < 8)) {
+        return "I33: a grant has a TTL that only a key of a later version may have";
+    }
     if (g->since_ms > c->now_ms) {
         return future;
     }

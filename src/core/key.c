@@ -3,16 +3,24 @@
  * The version of a key must change whenever something readable of it changes. Otherwise a script
  * that decided by the old state would be applied to the new one:
  *
- *   a lock      the token of its first holder, how often its value was set since, its deadline.
+ *   a lock      the token of its first holder, how often its value was set since, its deadline or 0.
  *               Tokens are unique: a lock released and acquired again differs. Renewals and
  *               keep-alives of other APIs change only the deadline; the same deadline again looks
  *               the same to every reader.
- *   a counter   the number of its last change, which rises over all counters; and a deadline that
- *               no lock can have.
+ *   a counter   its number and its deadline: nothing else of it can be read. So a node can compute the
+ *               version that a change will produce before the change is applied. Before version 8 of
+ *               the state: the number of its last change, which rises over all counters.
  *   reserved    that it is (no token is 1), and when the delay ends. */
 #include "core/state.h"
 
 static const uint64_t reserved_number = 1;
+
+struct key_version view_counter_version(int64_t number, uint64_t deadline_ms)
+{
+    /* No lock has this number of changes. */
+    return (struct key_version){(uint64_t)number, UINT32_MAX,
+                                deadline_ms == 0 ? UINT64_MAX : deadline_ms};
+}
 
 static void fill_reserved(const struct core *c, const struct lock *l, struct key_view *out)
 {
@@ -35,7 +43,8 @@ static void fill_lock(const struct core *c, const struct lock *l, const struct g
     out->holders = lock_holders(c, l);
     out->token = g->token;
     out->principal = session_at(c, g->session)->principal;
-    out->deadline_ms = grant_deadline(c, g);
+    uint64_t deadline_ms = grant_deadline(c, g);
+    out->deadline_ms = deadline_ms == UINT64_MAX ? 0 : deadline_ms;
     out->version = (struct key_version){g->token, 0, out->deadline_ms};
     if (out->kind != KEY_LOCK && d != NULL) {
         out->value = blob_slice(c, d->carried.value);
@@ -64,11 +73,12 @@ void key_view_fill(const struct core *c, uint32_t tenant, struct slice name, str
         out->kind = KEY_COUNTER;
         out->number = n->number;
         out->deadline_ms = n->deadline_ms;
-        out->version = (struct key_version){n->change, 0, UINT64_MAX};
+        out->version = c->version < 8 ? (struct key_version){n->change, 0, UINT64_MAX}
+                                      : view_counter_version(n->number, n->deadline_ms);
     }
 }
 
-/* Counters. A new deadline changes `change`, and so the version. Timers are exact: only a
+/* Counters. A new deadline changes the version. Timers are exact: only a
  * transaction moves a deadline. */
 
 struct slice counter_name(const struct counter *n)

@@ -161,6 +161,18 @@ void core_take_back(struct core *c, struct id lease)
     c->is_taking_back = false;
 }
 
+uint64_t core_set_ttl(struct core *c, struct id lease, uint64_t ttl_ms)
+{
+    hf_assert(c->token_end != 0);
+    bool is_grant = false;
+    ref obj = lease_target(c, lease, &is_grant);
+    if (obj == 0 || !is_grant || grant_is_dead(c, grant_at(c, obj))) {
+        return 0;
+    }
+    grant_renew(c, obj, ttl_ms);
+    return grant_deadline(c, grant_at(c, obj));
+}
+
 void core_expire(struct core *c, struct id lease)
 {
     hf_assert(c->token_end != 0);

@@ -49,13 +49,13 @@ struct session {
     ref waits;        /* waiters, in the order of arrival */
     uint32_t entries; /* names held or waited for */
     ref extra;        /* struct session_extra, or 0 */
-    uint32_t ttl_ms;
-    uint32_t timer;       /* in the heap; 0 while a private session waits */
-    uint32_t token_count; /* of its grants; a multi-lock has one token */
+    uint32_t timer;   /* in the heap; 0: no deadline, or a private session that waits */
+    uint64_t ttl_ms;  /* of a key also TTL_NONE */
     struct id id;
-    uint64_t life_ms;   /* last sign of life */
-    uint64_t token_xor; /* of the same tokens */
-    uint32_t principal; /* that opened it; 0: none */
+    uint64_t life_ms;     /* last sign of life */
+    uint64_t token_xor;   /* of the tokens of its grants */
+    uint32_t principal;   /* that opened it; 0: none */
+    uint32_t token_count; /* of its grants; a multi-lock has one token */
     char client[];
 };
 
@@ -163,12 +163,12 @@ struct waiter {
     struct carried_refs carried;
     uint32_t parts;
     uint32_t timer;
-    uint32_t ttl_ms;
     uint32_t delay_ms;
     uint32_t limit;
     uint32_t permits;
     uint32_t node;
     uint32_t max_hold_ms;
+    uint64_t ttl_ms;
     struct id lease;
     uint64_t since_ms; /* when it was queued; 0: before version 7 */
     uint64_t ticket;

@@ -149,22 +149,26 @@ void apply_release(struct core *c, const struct command *cmd, struct result *out
     request_once(c, cmd, session_if_alive(c, cmd), release_new, out);
 }
 
-void grant_renew(struct core *c, ref grant, uint32_t ttl_ms)
+void grant_renew(struct core *c, ref grant, uint64_t ttl_ms)
 {
     hf_assert(grant_first_part(c, grant) == grant); /* has the TTL of all parts */
-    hf_assert(ttl_ms <= LIMIT_TTL_MAX_MS);
     const struct grant *g = grant_at(c, grant);
     struct session *s = session_at(c, g->session);
+    hf_assert(ttl_ms <= LIMIT_TTL_MAX_MS || (g->flags & GRANT_IS_KEY) != 0);
     if (s->is_private) {
         s->life_ms = c->now_ms;
         s->ttl_ms = ttl_ms != 0 ? ttl_ms : s->ttl_ms;
-        timer_lower(c, g->session, session_deadline(c, s));
+        if (s->ttl_ms == TTL_NONE) {
+            timer_set(c, g->session, UINT64_MAX); /* no deadline: it must cause no ticks (S1.4) */
+        } else {
+            timer_lower(c, g->session, session_deadline(c, s));
+        }
         return;
     }
     struct detail *d = ttl_ms != 0 ? grant_detail_make(c, grant) : grant_detail(c, g);
     if (d != NULL) {
         d->life_ms = c->now_ms;
-        d->ttl_ms = ttl_ms != 0 ? ttl_ms : d->ttl_ms;
+        d->ttl_ms = ttl_ms != 0 ? (uint32_t)ttl_ms : d->ttl_ms;
         grant_reschedule(c, grant);
     }
 }

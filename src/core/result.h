@@ -121,8 +121,8 @@ struct cycle_step {
  * token                   the grant's. LEAD: the epoch. ADVANCE: C. transact: the last one given.
  *                         fence_reset: the earlier mark
  * lease                   the grant's; a replayed acquire gets the original one
- * deadline_ms             of grant, session or revocation, in cluster time
- * ttl_ms                  in force, not beyond hold_until_ms
+ * deadline_ms             of grant, session or revocation, in cluster time; UINT64_MAX: none
+ * ttl_ms                  in force, not beyond hold_until_ms; TTL_NONE: none
  * attachment              QUEUED: the number to cancel with; stream_up: the stream's
  * wait_deadline_ms        QUEUED; UINT64_MAX: none
  * delayed_until_ms        REASON_DELAYED, also while a delay runs

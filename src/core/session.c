@@ -44,7 +44,7 @@ uint64_t session_deadline(const struct core *c, const struct session *s)
     if (s->is_private && s->holds == 0) {
         return UINT64_MAX; /* waiting private session: the wait has the deadline (S4.3) */
     }
-    uint64_t deadline = s->life_ms + s->ttl_ms;
+    uint64_t deadline = s->ttl_ms == TTL_NONE ? UINT64_MAX : s->life_ms + s->ttl_ms;
     const struct session_extra *x = session_extra_get(c, s);
     if (x != NULL && x->lingers_until_ms != 0 && x->lingers_until_ms < deadline) {
         deadline = x->lingers_until_ms;
@@ -86,7 +86,7 @@ enum hf_error session_for(struct core *c, const struct command *cmd, ref *out)
 }
 
 ref session_new(struct core *c, uint32_t tenant, struct id id, struct slice client, bool is_private,
-                uint32_t ttl_ms)
+                uint64_t ttl_ms)
 {
     hf_assert(client.len >= 1 && client.len <= LIMIT_CLIENT);
     hf_assert(!id_is_zero(id));

@@ -21,6 +21,11 @@ bool is_ttl(uint64_t ttl_ms)
     return ttl_ms >= LIMIT_TTL_MIN_MS && ttl_ms <= LIMIT_TTL_MAX_MS;
 }
 
+bool is_key_ttl(const struct builder *b, uint64_t ttl_ms)
+{
+    return is_ttl(ttl_ms) || (key_ttl_is_valid(ttl_ms) && key_ttl_since(ttl_ms) <= b->c->version);
+}
+
 const char *record_name(enum record_type type)
 {
     static const char *const names[RECORD_COUNT] = {"record",

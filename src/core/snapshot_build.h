@@ -48,12 +48,13 @@ const char *record_name(enum record_type type);
 /* ---- within the builder ---- */
 
 /* Deadlines exceed the largest stamp by at most the longest TTL or delay. */
-#define SNAPSHOT_DEADLINE_END (LIMIT_NUMBER + (UINT64_C(1) << 33))
+#define SNAPSHOT_DEADLINE_END (LIMIT_NUMBER + (UINT64_C(1) << 39))
 
 extern const char undecodable[];
 
 bool is_plain_text(struct slice text, size_t min, size_t max);
 bool is_ttl(uint64_t ttl_ms);
+bool is_key_ttl(const struct builder *b, uint64_t ttl_ms); /* in this version */
 /* Finds or creates a name. NULL, or why the record cannot have it. */
 const char *build_name(struct builder *b, uint32_t tenant, struct slice name, uint64_t mode,
                        uint64_t limit, ref *out);

@@ -66,6 +66,9 @@ static const char *check_grant(const struct builder *b, const struct grant_recor
                    f->parts > 1 || (f->key.flags & ~GRANT_KEY_FLAGS) != 0)) {
         return "it cannot be a key";
     }
+    if (!is_key && s->is_private && !is_ttl(s->ttl_ms)) {
+        return "its session has the TTL of a key, and it is no key";
+    }
     if (carried_check(&f->carried, (enum mode)f->head.mode, is_key) != HF_OK) {
         return "its metadata or value is not valid";
     }

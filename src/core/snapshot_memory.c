@@ -27,7 +27,7 @@ const char *check_answer(const struct request *a)
         return "its answer is unknown";
     }
     if (a->token >= LIMIT_NUMBER || a->highest >= LIMIT_NUMBER ||
-        a->deadline_ms >= SNAPSHOT_DEADLINE_END) {
+        (a->deadline_ms >= SNAPSHOT_DEADLINE_END && a->deadline_ms != UINT64_MAX)) {
         return "a number of its answer is 2^53 or more";
     }
     return NULL;
@@ -366,7 +366,8 @@ const char *build_transact(struct builder *b, struct reader *r)
         (is_refused && (t.count != 0 || t.token != 0))) {
         return "its answer is unknown";
     }
-    if (t.token > b->c->counter << 10 || t.deadline_ms >= SNAPSHOT_DEADLINE_END) {
+    if (t.token > b->c->counter << 10 ||
+        (t.deadline_ms >= SNAPSHOT_DEADLINE_END && t.deadline_ms != UINT64_MAX)) {
         return "a number of its answer is out of range";
     }
     if (transact_find(b->c, t.tenant, t.id) != NULL) {

@@ -38,7 +38,7 @@ typedef struct carried FIELD_C_carried;
     F(true, 1, u32, tenant, UINT32_MAX)                                          \
     F(true, 1, id, id, 0)                                                        \
     F(true, 1, slice, client, LIMIT_CLIENT)                                      \
-    F(true, 1, u32, ttl_ms, UINT32_MAX)                                          \
+    F(true, 1, u64, ttl_ms, UINT64_MAX)                                          \
     F(true, 1, u64, life_ms, UINT64_MAX)                                         \
     F((f->flags & SESSION_HAS_TIMER) != 0, 1, u64, timer_ms, UINT64_MAX)         \
     F((f->flags & SESSION_HAS_EXTRA) != 0, 1, u64, acked_through, UINT64_MAX)    \

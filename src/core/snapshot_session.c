@@ -35,7 +35,8 @@ static const char *check_session(const struct builder *b, const struct session_r
     if (is_id_taken(b->c, f->id)) {
         return "its id comes twice";
     }
-    if (!is_ttl(f->ttl_ms)) {
+    bool is_private = (f->flags & SESSION_IS_PRIVATE) != 0; /* perhaps of a key: see its grant */
+    if (is_private ? !is_key_ttl(b, f->ttl_ms) : !is_ttl(f->ttl_ms)) {
         return "its TTL is out of range";
     }
     if (!is_past(b, f->life_ms)) {

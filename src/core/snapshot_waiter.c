@@ -19,7 +19,9 @@ static const char *check_waiter(const struct builder *b, const struct waiter_rec
         (f->parts > 1 && f->head.mode != MODE_EXCLUSIVE)) {
         return "it has a wrong number of names";
     }
-    if (!is_ttl(f->ttl_ms) && (s->is_private || f->ttl_ms != 0)) {
+    bool is_key = (f->acquire_flags & ACQUIRE_KEY) != 0;
+    if (!(is_key ? is_key_ttl(b, f->ttl_ms) : is_ttl(f->ttl_ms)) &&
+        (s->is_private || f->ttl_ms != 0)) {
         return "its TTL is out of range";
     }
     if (f->delay_ms > LIMIT_DELAY_MAX_MS) {
@@ -35,7 +37,6 @@ static const char *check_waiter(const struct builder *b, const struct waiter_rec
     if (!s->is_private && (id_is_zero(f->lease) || is_id_taken(b->c, f->lease))) {
         return "its lease id is missing or comes twice";
     }
-    bool is_key = (f->acquire_flags & ACQUIRE_KEY) != 0;
     if (is_key &&
         (b->c->version < 2 || !s->is_private || f->head.mode != MODE_EXCLUSIVE || f->parts > 1)) {
         return "it cannot become a key";
@@ -65,7 +66,7 @@ static ref new_waiter(struct builder *b, const struct waiter_record *f)
     w->flags = (uint8_t)f->acquire_flags;
     w->session = b->session;
     w->parts = (uint32_t)f->parts;
-    w->ttl_ms = (uint32_t)f->ttl_ms;
+    w->ttl_ms = f->ttl_ms;
     w->delay_ms = (uint32_t)f->delay_ms;
     w->limit = (uint32_t)f->limit;
     w->permits = (uint32_t)f->permits;

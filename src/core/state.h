@@ -268,7 +268,7 @@ struct grant_terms {
     struct carried carried;
     struct id lease;
     ref request;
-    uint32_t ttl_ms;
+    uint64_t ttl_ms;
     uint32_t max_hold_ms; /* 0: none */
     uint32_t delay_ms;
     uint32_t permits;
@@ -290,8 +290,8 @@ ref grant_part(const struct core *c, ref grant, uint32_t i);
 uint64_t grant_deadline(const struct core *c, const struct grant *g);
 bool grant_is_dead(const struct core *c, const struct grant *g);
 uint64_t grant_due_ms(const struct core *c, const struct grant *g); /* deadline or revocation */
-/* In force: its own or the session's, not beyond max_hold. */
-uint32_t grant_ttl(const struct core *c, const struct grant *g);
+/* In force: its own or the session's, not beyond max_hold. TTL_NONE: none. */
+uint64_t grant_ttl(const struct core *c, const struct grant *g);
 uint64_t grant_hold_until(const struct core *c, const struct grant *g); /* 0: no max_hold */
 void grant_reschedule(struct core *c, ref grant); /* its timer is then not too late */
 /* Ends all parts, and a private session. The lock-delay starts at `at_ms`. */
@@ -310,7 +310,7 @@ enum hf_error session_for(struct core *c, const struct command *cmd, ref *out);
 /* Of the command's tenant, and the principals of both do not differ (S14.2). */
 bool session_is_of(const struct session *s, const struct command *cmd);
 ref session_new(struct core *c, uint32_t tenant, struct id id, struct slice client, bool is_private,
-                uint32_t ttl_ms);
+                uint64_t ttl_ms);
 struct slice session_client(const struct session *s);
 struct session_extra *session_extra_make(struct core *c, ref session);
 struct session_extra *session_extra_get(const struct core *c, const struct session *s);
@@ -385,7 +385,7 @@ void apply_release(struct core *c, const struct command *cmd, struct result *out
 void apply_renew(struct core *c, const struct command *cmd, struct result *out);
 void apply_proclaim(struct core *c, const struct command *cmd, struct result *out);
 /* Records a sign of life; sets the TTL unless it is 0. */
-void grant_renew(struct core *c, ref grant, uint32_t ttl_ms);
+void grant_renew(struct core *c, ref grant, uint64_t ttl_ms);
 
 /* ---- request.c ---- */
 struct request_key {

@@ -123,7 +123,7 @@ static bool can_put(struct core *c, const struct command *cmd, const struct effe
     case KEY_RESERVED:
         break;
     }
-    if (e->ttl_ms == 0) { /* valid only for a present key */
+    if (e->ttl_ms == 0) { /* keeps that of a present key */
         refuse(out, REASON_CONFLICT, e->name);
         return false;
     }

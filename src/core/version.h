@@ -16,13 +16,15 @@
  *   6  each tenant has its own memories; the policy: tenants, principals, tokens, barred serials; commands
  *      have a principal, sessions an owner (S14)
  *   7  rows of true times, long-held rules, max_hold (S16); `if_token` of operators; positions of
- *      event sinks */
+ *      event sinks
+ *   8  the version of a counter is its number and its deadline (S13.3); keys with a TTL of 1 ms to 10
+ *      years, and without a TTL (S13.1) */
 #ifndef HOLDFAST_CORE_VERSION_H
 #define HOLDFAST_CORE_VERSION_H
 
 #include <stdint.h>
 
-#define CORE_VERSION 7
+#define CORE_VERSION 8
 
 /* The first byte of a record is its format: the version that its list of fields is taken from. The
  * versions up to 4 have one list, format 1. */

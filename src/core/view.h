@@ -76,14 +76,14 @@ struct lock_view {
     struct grant_view first; /* earliest holder, if has_holder */
 };
 
-/* deadline_ms: UINT64_MAX while a private session waits (S4.3). entries: names held or waited
+/* deadline_ms: UINT64_MAX: none, or a private session that waits (S4.3). ttl_ms: TTL_NONE: none. entries: names held or waited
  * for. */
 #define SESSION_VIEW_FIELDS(F)                 \
     F(OPERATOR, 1, id, id, 0)                  \
     F(NODE, 1, u32, tenant, UINT32_MAX)        \
     F(ALL, 1, slice, client, LIMIT_CLIENT)     \
     F(ALL, 1, slice, metadata, LIMIT_METADATA) \
-    F(ALL, 1, u32, ttl_ms, UINT32_MAX)         \
+    F(ALL, 1, u64, ttl_ms, UINT64_MAX)         \
     F(ALL, 1, u32, linger_ms, UINT32_MAX)      \
     F(ALL, 1, u64, deadline_ms, UINT64_MAX)    \
     F(ALL, 1, u32, entries, UINT32_MAX)        \
@@ -154,6 +154,8 @@ struct key_view {
 
 /* KEY_COUNTER; cheap without counters. */
 bool view_is_counter(const struct core *core, uint32_t tenant, struct slice name);
+/* The version of a counter, since version 8 of the state. */
+struct key_version view_counter_version(int64_t number, uint64_t deadline_ms);
 /* Always fills `out`; an invalid name is ABSENT. */
 void view_key(const struct core *core, uint32_t tenant, struct slice name, struct key_view *out);
 

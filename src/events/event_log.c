@@ -63,6 +63,21 @@ static void commit(struct event_intake *in, size_t size, enum event_item_kind ki
     in->head += sizeof(struct event_item) + round_up(size);
 }
 
+/* If it is empty and the writer pauses, begins again at the first byte, so that a few hundred KiB are in use
+ * instead of all of it: they stay in the caches of the processor. */
+static void start_over(struct event_log *log)
+{
+    struct event_intake *in = &log->intake;
+    pthread_mutex_lock(&log->lock);
+    struct event_shared *s = &log->shared;
+    if (s->sleeps || s->rests) {
+        in->head += in->size - in->head % in->size;
+        s->published = in->published = in->head;
+        atomic_store_explicit(&in->tail, in->head, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&log->lock);
+}
+
 /* ---- loop ---- */
 
 /* What came since the last call of event_log_applied goes with it: its entries become a gap. */
@@ -78,6 +93,9 @@ static void append(struct event_log *log, struct event_record *record, const str
                    uint32_t version, const struct audit_view *audit)
 {
     struct event_intake *in = &log->intake;
+    if (in->head == in->published && in->head % in->size > EVENT_BATCH_BYTES && used(in) == 0) {
+        start_over(log);
+    }
     uint8_t *at = reserve(in, EVENT_RECORD_MAX);
     if (at == NULL) {
         lose(in);
@@ -163,8 +181,8 @@ static void publish(struct event_log *log)
     s->to_ms = in->covered_ms;
     s->dropped += in->dropped;
     s->newest = in->newest_event;
-    bool is_full = s->rests && used(in) > in->size / 2;
-    bool signal = (s->sleeps && has_items) || is_full; /* the rest can wait */
+    bool is_enough = s->rests && used(in) > s->enough;
+    bool signal = (s->sleeps && has_items) || is_enough; /* the rest can wait */
     s->sleeps = s->sleeps && !signal;
     s->rests = s->rests && !signal;
     pthread_mutex_unlock(&log->lock);
@@ -360,7 +378,7 @@ static struct event_log *new_log(const struct event_log_options *options)
     log->intake.size = round_up(size < EVENT_BUFFER_MIN ? EVENT_BUFFER_MIN : size);
     log->intake.bytes = memory_alloc(memory, log->intake.size);
     atomic_init(&log->intake.tail, 0);
-    log->writer.frame = memory_alloc(memory, EVENT_FRAME_MAX);
+    log->writer.out = memory_alloc(memory, EVENT_OUT_BYTES);
     log->writer.scratch = memory_alloc(memory, EVENT_SCRATCH);
     log->files.index = memory_alloc(memory, sizeof(*log->files.index));
     log->files.index->count = 0;
@@ -379,7 +397,7 @@ static void free_log(struct event_log *log)
     }
     memory_free(memory, log->files.index, sizeof(*log->files.index));
     memory_free(memory, log->writer.scratch, EVENT_SCRATCH);
-    memory_free(memory, log->writer.frame, EVENT_FRAME_MAX);
+    memory_free(memory, log->writer.out, EVENT_OUT_BYTES);
     memory_free(memory, log->intake.bytes, log->intake.size);
     pthread_cond_destroy(&log->files.changed);
     pthread_cond_destroy(&log->wake);

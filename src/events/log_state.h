@@ -1,6 +1,7 @@
 /* The event log in memory: what the files of events/ share, and nothing else includes.
  *
- *   intake   the loop's: the buffer, and what was appended. A ring; the loop moves `head`, the writer `tail`.
+ *   intake   the loop's: the buffer, and what was appended. A ring; the loop moves `head`, the writer `tail`
+ *            (while the writer pauses, the loop may move both to the first byte)
  *   shared   both; under `lock`, which is never held during a system call
  *   writer   the thread's
  *   files    the list of segments; under `files.lock`, which is never held while a file is used
@@ -19,13 +20,16 @@ enum {
     EVENT_BUFFER_BYTES = 8 << 20,
     EVENT_BUFFER_MIN = 32 << 10,
     EVENT_SEGMENT_MIN = 64 << 10,
-    EVENT_SEGMENTS = 4096,        /* most files */
-    EVENT_NUMBER_STEP = 1 << 16,  /* between two segments, so that others fit in between */
-    EVENT_FRAME_MS = 10,          /* between two looks at the buffer */
-    EVENT_RETRY_MS = 1000,        /* after the disk failed */
-    EVENT_QUIET_MS = 1000,        /* between two frames without records */
-    EVENT_LOOK_MS = 1000,         /* for old segments, and what is covered without records */
-    EVENT_FILE_NAME = 20 + 7 + 1, /* NUMBER.events, with the NUL */
+    EVENT_SEGMENTS = 4096,       /* most files */
+    EVENT_NUMBER_STEP = 1 << 16, /* between two segments, so that others fit in between */
+    EVENT_OUT_FRAMES = 8,        /* written together */
+    EVENT_OUT_BYTES = 4 * EVENT_FRAME_MAX,
+    EVENT_BATCH_BYTES = 256 << 10, /* in the buffer: enough to write before EVENT_BATCH_MS */
+    EVENT_BATCH_MS = 100,          /* between two looks at the buffer */
+    EVENT_RETRY_MS = 1000,         /* after the disk failed */
+    EVENT_QUIET_MS = 1000,         /* between two frames without records */
+    EVENT_LOOK_MS = 1000,          /* for old segments, and what is covered without records */
+    EVENT_FILE_NAME = 20 + 7 + 1,  /* NUMBER.events, with the NUL */
 };
 
 /* One item of the buffer, in front of its bytes. Items are multiples of 8 bytes. */
@@ -72,10 +76,19 @@ struct event_shared {
     uint64_t to_ms;
     uint64_t dropped;
     struct event_id newest;
-    bool sleeps;    /* the writer waits for records */
-    bool rests;     /* ... for the time of the next frame */
+    bool sleeps; /* the writer waits for records */
+    bool rests;  /* ... for the time of the next look, or `enough` bytes */
+    uint64_t enough;
     bool is_urgent; /* write now */
     bool stop;
+};
+
+/* A frame in `out` that was not written yet. */
+struct event_waiting_frame {
+    struct event_frame frame;
+    struct event_summary summary;
+    uint64_t at;   /* the end of its items in the buffer */
+    bool is_split; /* its last entry continues in the next frame */
 };
 
 struct event_writer {
@@ -84,15 +97,19 @@ struct event_writer {
     struct disk_file *file; /* of `segment`; NULL: none is open */
     struct event_segment segment;
     bool is_listed;
-    bool is_split;       /* the entry of the last record continues in the next frame */
+    bool is_split;       /* the last entry that was written continues in the next frame */
     uint64_t opened_ms;  /* wall clock */
     uint64_t covered;    /* by frames in files */
     uint64_t covered_ms; /* wall clock of that entry */
     uint64_t written_ms; /* monotonic: when the last frame was */
     uint64_t last_number;
-    uint8_t *frame; /* EVENT_FRAME_MAX bytes */
-    uint32_t frame_length;
+    uint8_t *out;       /* EVENT_OUT_BYTES: the waiting frames, then the one that is being filled */
+    uint32_t out_bytes; /* of the waiting frames */
+    uint32_t waiting;
+    struct event_waiting_frame frames[EVENT_OUT_FRAMES];
+    uint32_t frame_length; /* of the one that is being filled, as the following two */
     uint32_t frame_count;
+    struct event_summary summary;
     bool has_failed;  /* the last attempt */
     uint8_t *scratch; /* EVENT_SCRATCH bytes */
 };

@@ -171,10 +171,10 @@ bool event_block_may_have(const struct event_block *block, uint32_t name_hash)
     return true;
 }
 
-static void range_begin(struct event_range *range, const struct event_frame *frame)
+static void range_begin(struct event_range *range, uint64_t from, uint64_t from_ms)
 {
-    *range = (struct event_range){
-        .from = frame->from, .to = frame->from, .from_ms = frame->from_ms, .min_ms = UINT64_MAX};
+    *range =
+        (struct event_range){.from = from, .to = from, .from_ms = from_ms, .min_ms = UINT64_MAX};
 }
 
 /* The end of a frame, after its records. */
@@ -191,17 +191,43 @@ static void range_end(struct event_range *range, const struct event_frame *frame
     }
 }
 
-static void range_add_record(struct event_range *range, const struct event_record *record)
+static void range_join(struct event_range *range, const struct event_range *next)
 {
+    if (next->records == 0) {
+        return;
+    }
+    if (range->records == 0) {
+        range->first = next->first;
+    }
+    range->records += next->records;
+    range->last = next->last;
+    range->min_ms = next->min_ms < range->min_ms ? next->min_ms : range->min_ms;
+    range->max_ms = next->max_ms > range->max_ms ? next->max_ms : range->max_ms;
+}
+
+void event_summary_begin(struct event_summary *summary)
+{
+    range_begin(&summary->range, 0, 0);
+    memset(summary->bloom, 0, sizeof(summary->bloom));
+}
+
+void event_summary_add(struct event_summary *summary, const struct event_record *record)
+{
+    struct event_range *range = &summary->range;
     if (range->records++ == 0) {
         range->first = record->position;
     }
     range->last = record->position;
     range->min_ms = record->wall_ms < range->min_ms ? record->wall_ms : range->min_ms;
     range->max_ms = record->wall_ms > range->max_ms ? record->wall_ms : range->max_ms;
+    if (record->name_hash != 0) {
+        bloom_add(summary->bloom, record->name_hash);
+    }
 }
 
-static bool records_are_valid(const struct event_frame *frame, const struct event_block *before)
+/* False: malformed, or out of order. */
+static bool summarize(const struct event_frame *frame, const struct event_block *before,
+                      struct event_summary *out)
 {
     struct slice rest = frame->records;
     struct event_record record;
@@ -210,10 +236,12 @@ static bool records_are_valid(const struct event_frame *frame, const struct even
     if (!is_first) {
         last = before->range.last;
     }
+    event_summary_begin(out);
     for (uint32_t i = 0; i < frame->count; i++) {
         if (!event_record_take(&rest, &record) || !event_position_after(record.position, last)) {
             return false;
         }
+        event_summary_add(out, &record);
         last = record.position;
     }
     return rest.len == 0 && (before == NULL || frame->from >= before->range.to);
@@ -227,32 +255,39 @@ static bool continues(const struct event_block *block, uint64_t offset,
            block->offset + block->length == offset;
 }
 
-bool event_index_add(struct event_index *index, uint64_t offset, const struct event_frame *frame)
+static struct event_block *last_block(struct event_index *index)
 {
-    struct event_block *block = index->count == 0 ? NULL : &index->blocks[index->count - 1];
-    bool is_same = continues(block, offset, frame);
-    if (!records_are_valid(frame, block) || (!is_same && index->count == EVENT_SEGMENT_BLOCKS)) {
-        return false;
-    }
-    if (!is_same) {
+    return index->count == 0 ? NULL : &index->blocks[index->count - 1];
+}
+
+bool event_index_join(struct event_index *index, uint64_t offset, const struct event_frame *frame,
+                      const struct event_summary *summary)
+{
+    struct event_block *block = last_block(index);
+    if (!continues(block, offset, frame)) {
+        if (index->count == EVENT_SEGMENT_BLOCKS) {
+            return false;
+        }
         block = &index->blocks[index->count++];
-        range_begin(&block->range, frame);
+        range_begin(&block->range, frame->from, frame->from_ms);
         block->offset = (uint32_t)offset;
         block->length = 0;
         memset(block->bloom, 0, sizeof(block->bloom));
     }
-    struct slice rest = frame->records;
-    struct event_record record;
-    for (uint32_t i = 0; i < frame->count; i++) {
-        (void)event_record_take(&rest, &record);
-        range_add_record(&block->range, &record);
-        if (record.name_hash != 0) {
-            bloom_add(block->bloom, record.name_hash);
-        }
-    }
+    range_join(&block->range, &summary->range);
     range_end(&block->range, frame);
+    for (uint32_t i = 0; i < EVENT_BLOOM_BYTES; i++) {
+        block->bloom[i] |= summary->bloom[i];
+    }
     block->length += frame->length;
     return true;
+}
+
+bool event_index_add(struct event_index *index, uint64_t offset, const struct event_frame *frame)
+{
+    struct event_summary summary;
+    return summarize(frame, last_block(index), &summary) &&
+           event_index_join(index, offset, frame, &summary);
 }
 
 void event_segment_summarize(struct event_segment *segment, const struct event_index *index)

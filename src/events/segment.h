@@ -129,6 +129,17 @@ bool event_frame_decode(struct slice bytes, uint64_t salt, struct event_frame *o
 
 /* ---- index, summary ---- */
 
+/* What the index needs of the records of one frame. `range`: only what is of records. */
+struct event_summary {
+    struct event_range range;
+    uint8_t bloom[EVENT_BLOOM_BYTES];
+};
+
+void event_summary_begin(struct event_summary *summary);
+void event_summary_add(struct event_summary *summary, const struct event_record *record);
+/* Adds a frame of this program, whose records are valid. False, nothing is changed: the index is full. */
+bool event_index_join(struct event_index *index, uint64_t offset, const struct event_frame *frame,
+                      const struct event_summary *summary);
 /* Adds a frame at the end of the index. False, nothing is changed: the index is full, or a record is
  * malformed or out of order. */
 bool event_index_add(struct event_index *index, uint64_t offset, const struct event_frame *frame);

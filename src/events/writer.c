@@ -12,6 +12,8 @@ struct pass {
     uint64_t to_ms;
     uint64_t from; /* the begin of the next frame */
     uint64_t from_ms;
+    uint64_t covered;    /* by frames in files, and by those that wait */
+    bool is_split;       /* the entry of the last record continues in the next frame */
     bool is_gap;         /* the next frame has a gap before it */
     uint64_t last_index; /* of the last record in the frame */
     bool has_written;
@@ -98,32 +100,46 @@ static bool is_old(const struct event_log *log)
     return log->options.max_age_ms > 0 && log->writer.opened_ms + age_ms < now_ms && age_ms >= 1000;
 }
 
-/* The records of an entry are in one segment, since a frame says what is missing before it by entries.
- * A gap begins a segment, so that another file can take its place. */
-static bool need_segment(struct event_log *log, uint64_t from, uint32_t length)
+/* Whether the next frame goes to another segment. The records of an entry are in one segment, since a frame
+ * says what is missing before it by entries. A gap begins a segment, so that another file can take its
+ * place. */
+static bool ends_segment(const struct event_log *log, const struct pass *p)
 {
-    struct event_writer *w = &log->writer;
-    const struct event_files *f = &log->files;
-    bool is_full = w->segment.end + length > log->options.segment_bytes || is_old(log);
-    if (w->is_listed && ((is_full && !w->is_split) || f->index->count >= EVENT_SEGMENT_BLOCKS - 1 ||
-                         from > w->covered)) {
-        close_segment(log);
-    }
-    return w->file != NULL || create_segment(log, from);
+    const struct event_writer *w = &log->writer;
+    uint64_t end = w->segment.end + w->out_bytes + w->frame_length;
+    bool is_full = end > log->options.segment_bytes || is_old(log);
+    uint32_t blocks = log->files.index->count + w->waiting;
+    return (w->is_listed || w->waiting > 0) &&
+           ((is_full && !p->is_split) || blocks >= EVENT_SEGMENT_BLOCKS - 1 ||
+            p->from > p->covered);
 }
 
 /* ---- frames ---- */
 
-static void list_frame(struct event_log *log, const struct event_frame *frame)
+static void begin_frame(struct event_writer *w)
+{
+    w->frame_length = EVENT_FRAME_HEADER;
+    w->frame_count = 0;
+    event_summary_begin(&w->summary);
+}
+
+static void list_frames(struct event_log *log)
 {
     struct event_files *f = &log->files;
     struct event_writer *w = &log->writer;
+    const struct event_frame *last = &w->frames[w->waiting - 1].frame;
+    uint64_t offset = w->segment.end;
     pthread_mutex_lock(&f->lock);
     if (!w->is_listed) {
         f->index->count = 0;
     }
-    bool is_added = event_index_add(f->index, w->segment.end, frame);
-    hf_assert(is_added);
+    for (uint32_t i = 0; i < w->waiting; i++) {
+        const struct event_waiting_frame *x = &w->frames[i];
+        bool is_added = event_index_join(f->index, offset, &x->frame, &x->summary);
+        hf_assert(is_added);
+        offset += x->frame.length;
+        f->appended += x->frame.count;
+    }
     event_segment_summarize(&w->segment, f->index);
     w->segment.size = w->segment.end;
     if (!w->is_listed) {
@@ -131,56 +147,86 @@ static void list_frame(struct event_log *log, const struct event_frame *frame)
         w->is_listed = true;
     }
     *active(log) = w->segment;
-    f->covered = frame->to;
-    f->covered_ms = frame->to_ms;
-    f->appended += frame->count;
+    f->covered = last->to;
+    f->covered_ms = last->to_ms;
     f->disk_full = false;
     pthread_mutex_unlock(&f->lock);
 }
 
-/* Writes the frame, which may be empty. What it has is then no longer in the buffer. */
-static bool flush(struct event_log *log, struct pass *p, uint64_t to, uint64_t to_ms)
+/* Writes the frames that wait. What they have is then no longer in the buffer. */
+static bool write_out(struct event_log *log, struct pass *p)
 {
     struct event_writer *w = &log->writer;
     struct problem problem;
-    uint32_t length = w->frame_length;
-    if (!need_segment(log, p->from, length)) {
+    if (w->waiting == 0) {
+        return true;
+    }
+    if (disk_write(w->file, w->segment.end, w->out, w->out_bytes, &problem) != STORAGE_OK) {
+        return note_failure(log);
+    }
+    const struct event_waiting_frame *last = &w->frames[w->waiting - 1];
+    list_frames(log);
+    w->covered = last->frame.to;
+    w->covered_ms = last->frame.to_ms;
+    w->is_split = last->is_split;
+    w->written_ms = event_log_monotonic_ms();
+    p->has_written = true;
+    atomic_store_explicit(&log->intake.tail, last->at, memory_order_release);
+    memmove(w->out, w->out + w->out_bytes, w->frame_length);
+    w->out_bytes = 0;
+    w->waiting = 0;
+    return true;
+}
+
+/* Ends the frame, which may be empty. It waits for more, unless there is no space for another one. */
+static bool end_frame(struct event_log *log, struct pass *p, uint64_t to, uint64_t to_ms)
+{
+    struct event_writer *w = &log->writer;
+    if (ends_segment(log, p)) {
+        if (!write_out(log, p)) {
+            return false;
+        }
+        close_segment(log);
+    }
+    if (w->file == NULL && !create_segment(log, p->from)) {
         return false;
     }
-    struct event_frame frame = {
+    uint8_t *bytes = w->out + w->out_bytes;
+    uint32_t length = w->frame_length;
+    struct event_waiting_frame *x = &w->frames[w->waiting++];
+    x->frame = (struct event_frame){
         .from = p->from,
         .to = to,
         .from_ms = p->from_ms,
         .to_ms = to_ms,
         .count = w->frame_count,
         .length = length,
-        .records = slice_make(w->frame + EVENT_FRAME_HEADER, length - EVENT_FRAME_HEADER)};
-    event_frame_encode(&frame, w->segment.salt, w->frame);
-    if (disk_write(w->file, w->segment.end, w->frame, length, &problem) != STORAGE_OK) {
-        return note_failure(log);
-    }
-    list_frame(log, &frame);
-    w->covered = p->from = to;
-    w->covered_ms = p->from_ms = to_ms;
-    w->written_ms = event_log_monotonic_ms();
-    w->frame_length = EVENT_FRAME_HEADER;
-    w->frame_count = 0;
-    p->is_gap = false;
-    w->is_split = false;
-    p->has_written = true;
-    atomic_store_explicit(&log->intake.tail, p->at, memory_order_release);
-    return true;
+        .records = slice_make(bytes + EVENT_FRAME_HEADER, length - EVENT_FRAME_HEADER)};
+    x->summary = w->summary;
+    x->at = p->at;
+    x->is_split = false;
+    event_frame_encode(&x->frame, w->segment.salt, bytes);
+    w->out_bytes += length;
+    begin_frame(w);
+    p->covered = p->from = to;
+    p->from_ms = to_ms;
+    p->is_gap = p->is_split = false;
+    bool is_full =
+        w->waiting == EVENT_OUT_FRAMES || w->out_bytes + EVENT_FRAME_MAX > EVENT_OUT_BYTES;
+    return !is_full || write_out(log, p);
 }
 
 /* Before a record that goes to the next frame. Its entry may have records in this one. */
-static bool flush_before(struct event_log *log, struct pass *p, struct event_position next)
+static bool end_frame_before(struct event_log *log, struct pass *p, struct event_position next)
 {
+    struct event_writer *w = &log->writer;
     bool is_complete = next.ordinal == EVENT_AUDIT && next.sub > EVENT_LOSSY;
     uint64_t to = is_complete ? next.index : next.index - 1;
-    if (!flush(log, p, to > p->from ? to : p->from, p->from_ms)) {
+    if (!end_frame(log, p, to > p->from ? to : p->from, p->from_ms)) {
         return false;
     }
-    log->writer.is_split = !is_complete && next.index == p->last_index;
+    p->is_split = !is_complete && next.index == p->last_index;
+    *(w->waiting > 0 ? &w->frames[w->waiting - 1].is_split : &w->is_split) = p->is_split;
     return true;
 }
 
@@ -193,15 +239,16 @@ static bool add_record(struct event_log *log, struct pass *p, struct slice bytes
     hf_assert(is_valid);
     /* Between entries, if possible. */
     bool is_large = w->frame_length > EVENT_FRAME_MAX / 2 ||
-                    w->segment.end + w->frame_length > log->options.segment_bytes;
+                    w->segment.end + w->out_bytes + w->frame_length > log->options.segment_bytes;
     bool is_good = is_large && w->frame_count > 0 && record.position.index != p->last_index;
     if ((is_good || w->frame_length + bytes.len > EVENT_FRAME_MAX) &&
-        !flush_before(log, p, record.position)) {
+        !end_frame_before(log, p, record.position)) {
         return false;
     }
-    memcpy(w->frame + w->frame_length, bytes.data, bytes.len);
+    memcpy(w->out + w->out_bytes + w->frame_length, bytes.data, bytes.len);
     w->frame_length += (uint32_t)bytes.len;
     w->frame_count++;
+    event_summary_add(&w->summary, &record);
     p->last_index = record.position.index;
     return true;
 }
@@ -210,11 +257,11 @@ static bool add_gap(struct event_log *log, struct pass *p, const uint8_t *bytes)
 {
     struct event_item_gap gap;
     memcpy(&gap, bytes, sizeof(gap));
-    if (gap.to <= log->writer.covered) {
+    if (gap.to <= p->covered) {
         return true; /* done before a failure */
     }
     if ((log->writer.frame_count > 0 || gap.covered > p->from) &&
-        !flush(log, p, gap.covered, gap.covered_ms)) {
+        !end_frame(log, p, gap.covered, gap.covered_ms)) {
         return false;
     }
     p->from = gap.to;
@@ -267,14 +314,16 @@ static void note_covered(struct event_log *log, const struct pass *p)
 static bool write_pass(struct event_log *log, struct pass *p, bool is_last)
 {
     struct event_writer *w = &log->writer;
-    w->frame_length = EVENT_FRAME_HEADER;
-    w->frame_count = 0;
+    w->out_bytes = w->waiting = 0; /* after a failure, they are in the buffer */
+    begin_frame(w);
     if (!take_items(log, p)) {
         return false;
     }
     bool is_due = is_last || event_log_monotonic_ms() - w->written_ms >= EVENT_QUIET_MS;
-    if (w->frame_count > 0 || p->is_gap || (p->to > p->from && (is_due || !w->is_listed))) {
-        return flush(log, p, p->to, p->to_ms);
+    bool has_frame =
+        w->frame_count > 0 || p->is_gap || (p->to > p->from && (is_due || !w->is_listed));
+    if ((has_frame && !end_frame(log, p, p->to, p->to_ms)) || !write_out(log, p)) {
+        return false;
     }
     atomic_store_explicit(&log->intake.tail, p->at, memory_order_release);
     note_covered(log, p);
@@ -346,10 +395,12 @@ static void notify(struct event_log *log)
 void event_writer_write(struct event_log *log, bool is_last)
 {
     struct event_writer *w = &log->writer;
-    struct pass p = {.at = atomic_load_explicit(&log->intake.tail, memory_order_relaxed),
-                     .from = w->covered,
-                     .from_ms = w->covered_ms};
+    struct pass p = {.from = w->covered,
+                     .from_ms = w->covered_ms,
+                     .covered = w->covered,
+                     .is_split = w->is_split};
     pthread_mutex_lock(&log->lock);
+    p.at = atomic_load_explicit(&log->intake.tail, memory_order_relaxed);
     p.published = log->shared.published;
     p.to = log->shared.to;
     p.to_ms = log->shared.to_ms;
@@ -384,13 +435,15 @@ static void wait_for_records(struct event_log *log)
     s->is_urgent = false;
 }
 
-/* Many records make one frame: the next look is some milliseconds later, or when the buffer is half
- * full. */
+/* Many records are written together: the next look is some milliseconds later, or when they are enough. */
 static void rest(struct event_log *log)
 {
     struct event_shared *s = &log->shared;
     struct timespec until;
-    event_log_deadline(log->writer.has_failed ? EVENT_RETRY_MS : EVENT_FRAME_MS, &until);
+    bool has_failed = log->writer.has_failed;
+    uint64_t half = log->intake.size / 2;
+    event_log_deadline(has_failed ? EVENT_RETRY_MS : EVENT_BATCH_MS, &until);
+    s->enough = has_failed || half < EVENT_BATCH_BYTES ? half : EVENT_BATCH_BYTES;
     s->rests = true;
     int result = 0;
     while (result == 0 && s->rests && !s->stop && !s->is_urgent) {
@@ -402,6 +455,7 @@ static void rest(struct event_log *log)
 void *event_writer_run(void *ctx)
 {
     struct event_log *log = ctx;
+    (void)pthread_setname_np(pthread_self(), "event-log");
     pthread_mutex_lock(&log->lock);
     while (!log->shared.stop) {
         wait_for_records(log);

@@ -93,6 +93,8 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
     struct service_options service = {.memory = o->memory,
                                       .gateway = node_gateway(n),
                                       .ttl_min_ms = o->ttl_min_ms,
+                                      .resp_ttl_min_ms = o->resp_ttl_min_ms,
+                                      .resp_ttl_max_ms = o->resp_ttl_max_ms,
                                       .conn_bytes = o->connection_bytes,
                                       .resp_tier = o->resp_tier,
                                       .resp_del_refused = o->resp_del_refused,

@@ -73,6 +73,8 @@ struct node_options {
     uint32_t request_ms; /* a request that reaches no leader fails after this */
     uint32_t slow_ms;    /* a command that takes longer is logged; 0: none */
     uint32_t ttl_min_ms;
+    uint64_t resp_ttl_min_ms;
+    uint64_t resp_ttl_max_ms;
     uint64_t snapshot_bytes;   /* bytes of log that trigger a snapshot */
     uint64_t connection_bytes; /* memory of all HTTP connections, see service/service.h */
     uint64_t state_max;        /* bytes of state (S12.14); 0: no limit */

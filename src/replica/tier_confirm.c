@@ -21,6 +21,15 @@ static uint64_t left_ms(uint64_t deadline_ms, uint64_t now_ms)
     return deadline_ms == UINT64_MAX ? UINT64_MAX : deadline_ms > now_ms ? deadline_ms - now_ms : 0;
 }
 
+/* The backend prolongs its record for as long as the lock is held, so that TTLs that only keys have
+ * need no record of that length. 0: the lock has no TTL. */
+static uint32_t backend_ttl(uint64_t ttl_ms)
+{
+    return ttl_ms == 0 || ttl_ms > LIMIT_TTL_MAX_MS ? LIMIT_TTL_MAX_MS
+           : ttl_ms < LIMIT_TTL_MIN_MS              ? LIMIT_TTL_MIN_MS
+                                                    : (uint32_t)ttl_ms;
+}
+
 static bool request_grant(struct memory_tier *t, const struct event *e)
 {
     bool is_new = e->attachment == 0;
@@ -33,7 +42,7 @@ static bool request_grant(struct memory_tier *t, const struct event *e)
         .lease = e->lease,
         .part = e->part,
         .parts = e->parts,
-        .ttl_ms = e->ttl_ms,
+        .ttl_ms = backend_ttl(e->ttl_ms),
         .wait_ms = is_new ? t->wait_ms : left_ms(e->wait_deadline_ms, e->at_ms),
         .is_new = is_new,
     };
@@ -45,7 +54,7 @@ static void hold_grant(struct memory_tier *t, struct held *h, const struct event
     if (h == NULL) {
         h = held_add(&t->held, e->token);
         h->lease = e->lease;
-        h->ttl_ms = e->ttl_ms;
+        h->ttl_ms = e->ttl_ms == 0 ? TTL_NONE : e->ttl_ms;
         h->attachment = e->attachment;
         h->node = e->node;
         h->is_queued = e->attachment != 0;
@@ -173,7 +182,7 @@ void tier_report(struct memory_tier *t, const struct command *command, void *coo
     }
     if (t->has_backend && result->error == HF_OK && command->type == COMMAND_RENEW &&
         result->outcome == OUTCOME_DONE && result->token != 0 &&
-        t->backend.renew(t->backend.ctx, result->token, (uint32_t)result->ttl_ms)) {
+        t->backend.renew(t->backend.ctx, result->token, backend_ttl(result->ttl_ms))) {
         keep_result(&t->renewals, cookie, result);
         return;
     }
@@ -207,16 +216,10 @@ static void revoke(struct memory_tier *t, const struct held *h)
 }
 
 /* Returns the new deadline. */
-static uint64_t set_ttl(struct memory_tier *t, struct id lease, uint32_t ttl_ms)
+static uint64_t set_ttl(struct memory_tier *t, struct id lease, uint64_t ttl_ms)
 {
-    struct command renew;
-    struct result result;
-    command_init(&renew, COMMAND_RENEW);
-    renew.renew.lease = lease;
-    renew.renew.ttl_ms = ttl_ms;
     begin_silent(t);
-    core_apply(t->core, &renew, &result);
-    return result.error == HF_OK && result.outcome == OUTCOME_DONE ? result.deadline_ms : 0;
+    return core_set_ttl(t->core, lease, ttl_ms);
 }
 
 void memory_tier_lose(struct memory_tier *t, struct id lease)

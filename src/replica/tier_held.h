@@ -22,9 +22,9 @@ struct held {
     struct held *next_over;
     uint64_t token;
     struct id lease;
-    uint32_t ttl_ms;
-    bool is_queued; /* its request was answered with "queued" */
-    bool is_over;   /* it ended before it was confirmed */
+    uint64_t ttl_ms; /* TTL_NONE: none */
+    bool is_queued;  /* its request was answered with "queued" */
+    bool is_over;    /* it ended before it was confirmed */
     uint64_t attachment;
     uint32_t node; /* the node that it is attached through */
     uint64_t wait_deadline_ms;

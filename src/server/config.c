@@ -84,6 +84,8 @@ static const struct setting settings[] = {
     {"request-timeout", DURATION(request_ms), "3s", "DURATION", "time before a request that reaches no leader fails", false},
     {"slow-request", DURATION(slow_ms), "1s", "DURATION", "log requests that take longer than this, without the wait for a lock; 0: none", false},
     {"ttl-min", DURATION(ttl_min_ms), "1s", "DURATION", "shortest TTL that is accepted", false},
+    {"resp-ttl-min", DURATION(resp_ttl_min_ms), "1ms", "DURATION", "shortest TTL that is accepted on the Redis port", false},
+    {"resp-ttl-max", DURATION(resp_ttl_max_ms), "87600h", "DURATION", "longest TTL that is accepted on the Redis port (default: 10 years); below the default, a key that is set without a TTL gets this one", false},
     {"snapshot-log-size", SIZE(snapshot_bytes), "64MiB", "SIZE", "size of the log after which a snapshot is taken", false},
     {"segment-size", SIZE(segment_bytes), "16MiB", "SIZE", "size of one log file", false},
     {"connections-max-bytes", SIZE(connection_bytes), "0", "SIZE", "memory limit of all client connections together; above it, the connections that use the most are closed; 0: an eighth of the memory of the machine or container", false},

@@ -229,6 +229,12 @@ static bool check_numbers(const struct config *config, struct buffer *problems)
     fine = check_range(config, "ttl-min", config->ttl_min_ms, LIMIT_TTL_MIN_MS, LIMIT_TTL_MAX_MS,
                        "100 ms to 24 h", problems) &&
            fine;
+    fine = check_range(config, "resp-ttl-min", config->resp_ttl_min_ms, 1, LIMIT_TTL_MAX_MS,
+                       "1 ms to 24 h", problems) &&
+           fine;
+    fine = check_range(config, "resp-ttl-max", config->resp_ttl_max_ms, config->resp_ttl_min_ms,
+                       LIMIT_KEY_TTL_MAX_MS, "resp-ttl-min to 87600 h (10 years)", problems) &&
+           fine;
     fine = check_range(config, "snapshot-log-size", config->snapshot_bytes, 64u << 10,
                        UINT64_C(1) << 40, "64 KiB to 1 TiB", problems) &&
            fine;

@@ -285,6 +285,8 @@ static void fill_options(struct serve *s, struct node_options *o)
         .request_ms = (uint32_t)c->request_ms,
         .slow_ms = (uint32_t)c->slow_ms,
         .ttl_min_ms = (uint32_t)c->ttl_min_ms,
+        .resp_ttl_min_ms = c->resp_ttl_min_ms,
+        .resp_ttl_max_ms = c->resp_ttl_max_ms,
         .snapshot_bytes = c->snapshot_bytes,
         .connection_bytes = connection_bytes(c),
         .state_max = state_bytes(c),

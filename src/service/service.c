@@ -16,6 +16,8 @@ struct service *service_new(const struct service_options *options)
     *s = (struct service){.memory = memory, .gateway = options->gateway, .options = *options};
     struct service_options *o = &s->options;
     o->ttl_min_ms = (uint32_t)or_default(o->ttl_min_ms, 1000);
+    o->resp_ttl_min_ms = or_default(o->resp_ttl_min_ms, 1);
+    o->resp_ttl_max_ms = or_default(o->resp_ttl_max_ms, LIMIT_KEY_TTL_MAX_MS);
     o->heartbeat_ms = (uint32_t)or_default(o->heartbeat_ms, 15000);
     o->request_ms = (uint32_t)or_default(o->request_ms, 10000);
     o->idle_ms = (uint32_t)or_default(o->idle_ms, 300000);

@@ -39,12 +39,14 @@ struct service_options {
     const struct memory *memory;
     struct gateway gateway;
     /* 0: the default in brackets. */
-    uint32_t ttl_min_ms;   /* shortest accepted (1,000) */
-    uint32_t heartbeat_ms; /* of event streams (15,000) */
-    uint32_t request_ms;   /* to receive a request (10,000) */
-    uint32_t idle_ms;      /* between two requests (300,000) */
-    size_t event_bytes;    /* recent, for watchers (8 MiB) */
-    size_t conn_bytes;     /* of all HTTP connections (512 MiB) */
+    uint32_t ttl_min_ms;      /* shortest accepted (1,000) */
+    uint64_t resp_ttl_min_ms; /* ... of a Redis key (1) */
+    uint64_t resp_ttl_max_ms; /* longest (LIMIT_KEY_TTL_MAX_MS; only then keys without TTL) */
+    uint32_t heartbeat_ms;    /* of event streams (15,000) */
+    uint32_t request_ms;      /* to receive a request (10,000) */
+    uint32_t idle_ms;         /* between two requests (300,000) */
+    size_t event_bytes;       /* recent, for watchers (8 MiB) */
+    size_t conn_bytes;        /* of all HTTP connections (512 MiB) */
     /* Constant pages of other modules, for a GET without a route: the dashboard. Anybody may load
      * them. Returns false if it has none of that path. May be NULL. */
     bool (*asset)(struct slice path, struct service_asset *out);

@@ -5,12 +5,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/codec.h"
+#include "base/text.h"
 #include "tls/digest.h"
 #include "wire/json_write.h"
 
 /* ---- ids ---- */
 
-enum { ID_TEXT = 64, MARK_BYTES = 8 };
+enum { MARK_BYTES = 8 };
 
 /* Events of the tier EFFICIENCY share the id of the newest replicated event. This mark is the same
  * whenever the event is sent again, and differs for another event. */
@@ -33,56 +35,119 @@ static void mark_of(const struct event *e, char out[2 * MARK_BYTES + 1])
     }
 }
 
-static void put_id(struct json_writer *w, const struct logged_event *r)
+/* ---- values ----
+ *
+ * A line has fixed keys, so they are literals with their commas and colons. The line fits into
+ * EVENT_JSON_MAX bytes; `full` would be a defect of that limit. */
+
+#define PUT(w, literal) write_bytes(w, literal, sizeof(literal) - 1)
+
+static void put_number(struct writer *w, uint64_t value)
 {
-    char text[ID_TEXT];
-    if (r->kind == LOGGED_AUDIT) {
-        snprintf(text, sizeof(text), "audit-%" PRIu32 "-%" PRIu64, r->audit.tenant,
-                 r->audit.number);
-    } else if (r->event.tier == TIER_EFFICIENCY) {
-        char mark[2 * MARK_BYTES + 1];
-        mark_of(&r->event, mark);
-        snprintf(text, sizeof(text), "%" PRIu64 "-%" PRIu32 "-%s", r->id.index, r->id.ordinal,
-                 mark);
-    } else {
-        snprintf(text, sizeof(text), "%" PRIu64 "-%" PRIu32, r->id.index, r->id.ordinal);
+    if (w->end - w->at < TEXT_U64) {
+        w->full = true;
+        return;
     }
-    json_put_text(w, "id", text);
+    w->at += text_put_u64(w->at, value);
 }
+
+static void put_string(struct writer *w, struct slice text)
+{
+    if ((size_t)(w->end - w->at) < JSON_QUOTED_MAX(text.len)) {
+        w->full = true;
+        return;
+    }
+    w->at += json_quote(text, w->at);
+}
+
+static void put_time(struct writer *w, uint64_t wall_ms)
+{
+    if (w->end - w->at < JSON_TIME) {
+        w->full = true;
+        return;
+    }
+    json_time(wall_ms, w->at);
+    w->at += JSON_TIME;
+}
+
+/* Of words that need no escape. */
+static void put_word(struct writer *w, const char *word)
+{
+    write_u8(w, '"');
+    write_bytes(w, word, strlen(word));
+    write_u8(w, '"');
+}
+
+/* `,"KEY":` and the value, if there is one. */
+#define PUT_TEXT(w, key, text)       \
+    do {                             \
+        struct slice value = (text); \
+        if (value.len > 0) {         \
+            PUT(w, ",\"" key "\":"); \
+            put_string(w, value);    \
+        }                            \
+    } while (false)
+
+#define PUT_U64(w, key, value) (PUT(w, ",\"" key "\":"), put_number(w, value))
+#define PUT_NAMED(w, key, word) (PUT(w, ",\"" key "\":"), put_word(w, word))
 
 /* ---- fields ---- */
 
-static void put_text(struct json_writer *w, const char *key, struct slice text)
+static void put_pair(struct writer *w, uint64_t first, uint64_t second)
 {
-    if (text.len > 0) {
-        json_put_string(w, key, text);
-    }
+    put_number(w, first);
+    write_u8(w, '-');
+    put_number(w, second);
 }
 
-static void put_tenant(struct json_writer *w, const struct event_json *json, uint32_t tenant)
+static void put_id(struct writer *w, const struct logged_event *r)
+{
+    PUT(w, "{\"id\":\"");
+    if (r->kind == LOGGED_AUDIT) {
+        PUT(w, "audit-");
+        put_pair(w, r->audit.tenant, r->audit.number);
+    } else {
+        put_pair(w, r->id.index, r->id.ordinal);
+        if (r->event.tier == TIER_EFFICIENCY) {
+            char mark[2 * MARK_BYTES + 1];
+            mark_of(&r->event, mark);
+            write_u8(w, '-');
+            write_bytes(w, mark, 2 * MARK_BYTES);
+        }
+    }
+    write_u8(w, '"');
+}
+
+static void put_tenant(struct writer *w, const struct event_json *json, uint32_t tenant)
 {
     struct slice name = json->tenant_name(json->ctx, tenant);
     if (name.len > 0) {
-        json_put_string(w, "tenant", name);
+        PUT_TEXT(w, "tenant", name);
     } else {
-        json_put_null(w, "tenant");
+        PUT(w, ",\"tenant\":null");
     }
-    json_put_u64(w, "tenant_id", tenant);
+    PUT_U64(w, "tenant_id", tenant);
 }
 
-static void put_head(struct json_writer *w, const struct event_json *json, const char *type,
+static void put_head(struct writer *w, const struct event_json *json, const char *type,
                      uint64_t wall_ms)
 {
-    json_put_u64(w, "schema", EVENT_JSON_SCHEMA);
-    json_put_text(w, "type", type);
-    json_put_time(w, "time", wall_ms);
-    json_put_string(w, "cluster", json->cluster);
+    PUT_U64(w, "schema", EVENT_JSON_SCHEMA);
+    PUT_NAMED(w, "type", type);
+    PUT(w, ",\"time\":");
+    put_time(w, wall_ms);
+    PUT(w, ",\"cluster\":");
+    put_string(w, json->cluster);
 }
 
-static void put_tier(struct json_writer *w, enum tier tier, bool is_lossy)
+static void put_tier(struct writer *w, enum tier tier, bool is_lossy)
 {
-    json_put_text(w, "tier", tier_name(tier));
-    json_put_bool(w, "lossy", is_lossy);
+    PUT_NAMED(w, "tier", tier_name(tier));
+    if (is_lossy) {
+        PUT(w, ",\"lossy\":true");
+    } else {
+        PUT(w, ",\"lossy\":false");
+    }
 }
 
 static bool is_of_election(const struct event *e)
@@ -91,58 +156,70 @@ static bool is_of_election(const struct event *e)
 }
 
 /* An operator's words, or the word of a rule. */
-static void put_reason(struct json_writer *w, const struct event *e)
+static void put_reason(struct writer *w, const struct event *e)
 {
     switch (e->type) {
     case EVENT_WAIT_ENDED:
     case EVENT_RENEWAL_FAILED:
     case EVENT_FENCE_REJECTED:
-        json_put_text(w, "reason", reason_name(e->reason));
+        PUT_NAMED(w, "reason", reason_name(e->reason));
         break;
     case EVENT_LONG_HELD:
-        json_put_string(w, "prefix", e->text); /* may be empty: a rule for all names */
+        PUT(w, ",\"prefix\":"); /* may be empty: a rule for all names */
+        put_string(w, e->text);
         break;
     case EVENT_LEADER_CHANGED:
     case EVENT_PROCLAIMED:
-        json_put_string(w, "value", e->text);
-        json_put_bool(w, "vacant", e->client.len == 0);
+        PUT(w, ",\"value\":");
+        put_string(w, e->text);
+        if (e->client.len == 0) {
+            PUT(w, ",\"vacant\":true");
+        } else {
+            PUT(w, ",\"vacant\":false");
+        }
         break;
     default:
-        put_text(w, "reason", e->text);
+        PUT_TEXT(w, "reason", e->text);
         break;
     }
 }
 
-static const char *deadline_key(enum event_type type)
+static void put_deadline_key(struct writer *w, enum event_type type)
 {
     switch (type) {
     case EVENT_QUEUED:
     case EVENT_WAIT_ENDED:
-        return "gives_up_at";
+        PUT(w, ",\"gives_up_at\":");
+        break;
     case EVENT_DELAYED:
-        return "delayed_until";
+        PUT(w, ",\"delayed_until\":");
+        break;
     case EVENT_DETACHED:
-        return "leaves_at";
+        PUT(w, ",\"leaves_at\":");
+        break;
     case EVENT_REVOKE_REQUESTED:
-        return "revoked_at";
+        PUT(w, ",\"revoked_at\":");
+        break;
     default:
-        return "expires_at";
+        PUT(w, ",\"expires_at\":");
+        break;
     }
 }
 
-static void put_times(struct json_writer *w, const struct event *e)
+static void put_times(struct writer *w, const struct event *e)
 {
     if (e->deadline_ms != 0 && e->deadline_ms != UINT64_MAX && e->deadline_ms >= e->at_ms) {
-        json_put_time(w, deadline_key(e->type), e->wall_ms + (e->deadline_ms - e->at_ms));
+        put_deadline_key(w, e->type);
+        put_time(w, e->wall_ms + (e->deadline_ms - e->at_ms));
     }
     if (e->ttl_ms != 0) {
-        json_put_u64(w, "ttl_ms", e->ttl_ms);
+        PUT_U64(w, "ttl_ms", e->ttl_ms);
     }
     if (e->since_ms != 0 && e->since_ms <= e->at_ms && e->type != EVENT_GRANTED) {
-        json_put_u64(w, "held_ms", e->at_ms - e->since_ms);
+        PUT_U64(w, "held_ms", e->at_ms - e->since_ms);
     }
     if (e->waited_ms != 0) {
-        json_put_u64(w, "waited_ms", e->waited_ms);
+        PUT_U64(w, "waited_ms", e->waited_ms);
     }
 }
 
@@ -153,90 +230,106 @@ static bool is_for_consumers(enum event_type type)
            type != EVENT_LINGERS;
 }
 
-static void write_event(struct json_writer *w, const struct event_json *json, const struct event *e)
+static void write_event(struct writer *w, const struct event_json *json, const struct event *e)
 {
     put_head(w, json, event_name(e->type), e->wall_ms);
     if (e->name.len + e->client.len > 0) {
         put_tenant(w, json, e->tenant);
     }
     put_tier(w, (enum tier)e->tier, e->tier == TIER_EFFICIENCY);
-    put_text(w, "name", e->name);
+    PUT_TEXT(w, "name", e->name);
     if (e->name.len > 0 && e->type != EVENT_FENCE_REJECTED && e->type != EVENT_RENEWAL_FAILED &&
         !is_of_election(e)) {
-        json_put_text(w, "mode", mode_name(e->mode));
+        PUT_NAMED(w, "mode", mode_name(e->mode));
     }
     if (e->token != 0) {
-        json_put_u64(w, "token", e->token);
+        PUT_U64(w, "token", e->token);
     }
-    put_text(w, "client_id", e->client);
-    put_text(w, "owner", e->owner);
+    PUT_TEXT(w, "client_id", e->client);
+    PUT_TEXT(w, "owner", e->owner);
     if (e->parts > 1) {
-        json_put_u64(w, "part", e->part);
-        json_put_u64(w, "parts", e->parts);
+        PUT_U64(w, "part", e->part);
+        PUT_U64(w, "parts", e->parts);
     }
-    put_text(w, "actor", e->actor);
+    PUT_TEXT(w, "actor", e->actor);
     put_reason(w, e);
     if (e->ended != ENDED_NOT) {
-        json_put_text(w, "ended", ended_name(e->ended));
+        PUT_NAMED(w, "ended", ended_name(e->ended));
     }
     put_times(w, e);
-    put_text(w, "trace", e->trace);
+    PUT_TEXT(w, "trace", e->trace);
 }
 
-static void write_audit(struct json_writer *w, const struct event_json *json,
-                        const struct audit_view *a)
+static void write_audit(struct writer *w, const struct event_json *json, const struct audit_view *a)
 {
     put_head(w, json, "audit", a->wall_ms);
     put_tenant(w, json, a->tenant);
     /* The record of both tiers is replicated. */
     put_tier(w, a->is_note ? TIER_EFFICIENCY : TIER_CORRECTNESS, false);
-    put_text(w, a->is_of_cluster ? "resource" : "name", a->resource);
-    json_put_u64(w, "number", a->number);
-    json_put_string(w, "action", a->action);
-    put_text(w, "actor", a->actor);
-    put_text(w, "reason", a->reason);
-    json_put_u64(w, "holders", a->count);
-    if (a->is_fence_reset) {
-        json_put_u64(w, "slot", a->slot);
-        json_put_u64(w, "previous", a->mark_before);
-        json_put_u64(w, "highest", a->mark_after);
+    if (a->is_of_cluster) {
+        PUT_TEXT(w, "resource", a->resource);
+    } else {
+        PUT_TEXT(w, "name", a->resource);
     }
-    put_text(w, "trace", a->trace);
+    PUT_U64(w, "number", a->number);
+    PUT(w, ",\"action\":");
+    put_string(w, a->action);
+    PUT_TEXT(w, "actor", a->actor);
+    PUT_TEXT(w, "reason", a->reason);
+    PUT_U64(w, "holders", a->count);
+    if (a->is_fence_reset) {
+        PUT_U64(w, "slot", a->slot);
+        PUT_U64(w, "previous", a->mark_before);
+        PUT_U64(w, "highest", a->mark_after);
+    }
+    PUT_TEXT(w, "trace", a->trace);
+}
+
+/* ---- lines ---- */
+
+static struct writer begin_line(struct buffer *out)
+{
+    uint8_t *space = buffer_reserve(out, EVENT_JSON_MAX);
+    hf_assert(space != NULL);
+    return writer_make(space, EVENT_JSON_MAX);
+}
+
+static void end_line(struct writer *w, struct buffer *out)
+{
+    write_u8(w, '}');
+    hf_assert(!w->full);
+    buffer_commit(out, EVENT_JSON_MAX - (size_t)(w->end - w->at));
 }
 
 bool event_json_write(const struct event_json *json, const struct logged_event *record,
                       struct buffer *out)
 {
-    struct json_writer w;
     if (record->kind == LOGGED_EVENT && !is_for_consumers(record->event.type)) {
         return false;
     }
-    json_writer_init(&w, out);
-    json_write_open(&w, '{');
+    struct writer w = begin_line(out);
     put_id(&w, record);
     if (record->kind == LOGGED_EVENT) {
         write_event(&w, json, &record->event);
     } else {
         write_audit(&w, json, &record->audit);
     }
-    json_write_close(&w);
+    end_line(&w, out);
     return true;
 }
 
 void event_json_write_gap(const struct event_json *json, uint64_t from, uint64_t to,
                           uint64_t wall_ms, struct buffer *out)
 {
-    struct json_writer w;
-    char text[ID_TEXT];
-    snprintf(text, sizeof(text), "gap-%" PRIu64 "-%" PRIu64, from, to);
-    json_writer_init(&w, out);
-    json_write_open(&w, '{');
-    json_put_text(&w, "id", text);
+    struct writer w = begin_line(out);
+    PUT(&w, "{\"id\":\"gap-");
+    put_pair(&w, from, to);
+    write_u8(&w, '"');
     put_head(&w, json, "gap", wall_ms);
-    json_put_bool(&w, "lossy", true);
-    json_put_u64(&w, "from", from);
-    json_put_u64(&w, "to", to);
-    json_write_close(&w);
+    PUT(&w, ",\"lossy\":true");
+    PUT_U64(&w, "from", from);
+    PUT_U64(&w, "to", to);
+    end_line(&w, out);
 }
 
 struct slice event_json_name(const struct logged_event *record)

@@ -20,7 +20,8 @@ struct event_json {
     struct slice (*tenant_name)(void *ctx, uint32_t tenant);
 };
 
-/* False: a record that only nodes and sessions need; nothing was written. The line has no newline. */
+/* `out` must have space for EVENT_JSON_MAX bytes. False: a record that only nodes and sessions need; nothing
+ * was written. The line has no newline. */
 bool event_json_write(const struct event_json *json, const struct logged_event *record,
                       struct buffer *out);
 /* The entries (from, to] are not in the event log. */

@@ -387,6 +387,7 @@ static bool wait_for_lead(struct event_sink *s)
 static void *work(void *ctx)
 {
     struct event_sink *s = ctx;
+    (void)pthread_setname_np(pthread_self(), "sink");
     (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
     while (wait_for_lead(s)) {
         serve(s);

@@ -29,8 +29,23 @@ static inline bool json_writer_done(const struct json_writer *w)
 
 void json_write_open(struct json_writer *w, char bracket); /* '{' or '[' */
 void json_write_close(struct json_writer *w);              /* the last opened one */
-/* For constants only: the key is not escaped. */
-void json_write_key(struct json_writer *w, const char *key);
+void json_write_key_of(struct json_writer *w, const char *key, size_t len);
+/* For constants only: the key is not escaped. Inline, so that the compiler knows its length. */
+static inline void json_write_key(struct json_writer *w, const char *key)
+{
+    json_write_key_of(w, key, strlen(key));
+}
+
+/* ---- without a buffer, for text with fixed keys ---- */
+
+#define JSON_QUOTED_MAX(len) (2 + 6 * (size_t)(len))
+/* A string with its quotes, as json_write_string, into JSON_QUOTED_MAX(text.len) bytes; returns its length. */
+size_t json_quote(struct slice text, uint8_t *out);
+#define JSON_TIME 26
+/* With its quotes, as json_write_time. */
+void json_time(uint64_t wall_ms, uint8_t out[JSON_TIME]);
+
+/* ---- values ---- */
 
 /* Bytes that are not UTF-8 are written as U+FFFD, so that the result is valid JSON. */
 void json_write_string(struct json_writer *w, struct slice text);

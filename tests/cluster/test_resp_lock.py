@@ -1,6 +1,7 @@
 """redis-py's own Lock (Debian's python3-redis) on Holdfast, unmodified: taken, extended, given back by its Lua
 scripts; waited for; lost; through any node; and held while the leader dies."""
 
+import json as json_module
 import threading
 import time
 
@@ -9,6 +10,7 @@ import redis
 from redis.exceptions import LockError, LockNotOwnedError
 
 import resp_support
+from cli_support import run_cli
 from conftest import check_log
 from harness import PATIENCE, Cluster, Ports, allowed, wait_until
 from lock_patterns import token
@@ -41,6 +43,13 @@ def r(three, request):
 @pytest.fixture
 def name(request):
     return "resp-lock/" + request.node.name.replace("[", "/").rstrip("]")
+
+
+def listed(three, *arguments, json=True):
+    """Rows of `holdfast ls`, or its table."""
+    done = run_cli([three.leader()], "ls", *arguments, *(["--json"] if json else []))
+    assert done.returncode == 0, done.stderr
+    return json_module.loads(done.stdout)["locks"] if json else done.stdout
 
 
 def audited(three, name):
@@ -90,13 +99,33 @@ def test_it_is_extended_and_reacquired(r, name):
     lock.release()
 
 
-def test_a_lock_without_a_timeout_is_held_for_a_day(r, name):
+def test_a_lock_without_a_timeout_is_held_until_it_is_released(three, r, name):
     lock = r.lock(name)
-    assert lock.acquire() and r.ttl(name) > 86000
+    assert lock.acquire() and r.ttl(name) == -1
     with pytest.raises(LockError):
-        lock.extend(10)  # as redis-py has it: it believes that there is no TTL
+        lock.extend(10)
+    rows = listed(three, "--no-ttl", name)
+    assert [row["name"] for row in rows] == [name]
+    assert rows[0]["holder"]["expires_at"] is None and rows[0]["holder"]["expires_in_ms"] is None
+    assert "never" in listed(three, "--no-ttl", name, json=False)
+    assert r.expire(name, 30) and listed(three, "--no-ttl", name) == []
+    assert r.persist(name) and len(listed(three, "--no-ttl", name)) == 1
     lock.release()
-    assert not lock.locked()
+    assert not lock.locked() and listed(three, "--no-ttl", name) == []
+
+
+def test_leases_are_as_short_as_a_client_wants(r, name):
+    lock = r.lock(name, timeout=0.2)
+    assert lock.acquire() and 0 < r.pttl(name) <= 200
+    wait_until(lambda: not lock.locked(), "it expires")
+    with pytest.raises(LockNotOwnedError):
+        lock.release()
+    # Exact for whoever comes later, also where nothing else is in the log (S1.7).
+    for ms in (1, 5, 20):
+        assert r.set(name, "v", nx=True, px=ms)
+        time.sleep(ms / 1000 + 0.002)
+        assert r.get(name) is None
+        assert r.set(name, "w", nx=True, px=10000) and r.delete(name) == 1
 
 
 def test_who_waits_gets_it_in_the_end(r, name):

@@ -1,8 +1,10 @@
 """A service over gRPC that keeps two values in files, one of them behind the interceptor:  grpc_service.py FOLDER
 
-Prints its port. Set and SetBare replace a value, List streams it back in pieces, Sum takes a stream."""
+Prints its port. Set and SetBare replace a value, SetAndList also streams it back in pieces, SetMany takes a stream. While the file `hold`
+exists, the handlers of Set and SetAndList wait."""
 
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,13 +26,20 @@ def resource_of(method, request):
 def main(folder):
     folder = Path(folder)
 
+    def wait_while_held():
+        while (folder / "hold").exists():
+            (folder / "waiting").touch()
+            time.sleep(0.01)
+
     def set_value(place):
         def run(request, context):
+            wait_while_held()
             (folder / place).write_bytes(request)
             return b"ok"
         return run
 
     def set_and_list(request, context):
+        wait_while_held()
         (folder / "fenced").write_bytes(request)
         for byte in request:
             yield bytes([byte])

@@ -27,13 +27,17 @@ def test_a_writer_that_was_stopped_past_its_ttl_is_refused(scenario, tmp_path, p
     scenario.run("stale/file", "File", str(tmp_path), lambda: read(tmp_path / "bare"), lambda: read(path))
 
 
+def compile_c(source, program):
+    """With the libholdfast of this build."""
+    library = harness.PROGRAM.parent / "src/client"
+    subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include", "-o", program, source, library / "libholdfast.so",
+                    f"-Wl,-rpath,{library}"], check=True)
+
+
 @pytest.fixture(scope="module")
 def c_writer(tmp_path_factory):
-    """c_writer.c, linked with the libholdfast of this build."""
-    library = harness.PROGRAM.parent / "src/client"
     program = tmp_path_factory.mktemp("c") / "c_writer"
-    subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include", "-o", program, ROOT / "tests/fences/c_writer.c",
-                    library / "libholdfast.so", f"-Wl,-rpath,{library}"], check=True)
+    compile_c(ROOT / "tests/fences/c_writer.c", program)
     return program
 
 
@@ -82,6 +86,15 @@ def test_mark_and_file_are_synced_before_and_with_their_folder_after_they_are_re
     assert done == ["fenced.fence.new", "fenced.fence", path.parent.name, "fenced.new", "fenced", path.parent.name]
 
 
+def test_mark_and_file_are_synced_in_c_too(path, tmp_path_factory):
+    """write_once.c prints its calls, which it makes in place of those of libc."""
+    program = tmp_path_factory.mktemp("c") / "write_once"
+    compile_c(ROOT / "tests/fences/write_once.c", program)
+    done = subprocess.run([program, path], capture_output=True, text=True, check=True).stdout.split()
+    assert done == ["fenced.fence.new", "fenced.fence", path.parent.name, "fenced.new", "fenced", path.parent.name]
+    assert read(path) == "x"
+
+
 def test_a_crash_after_the_mark_refuses_the_older_token_and_keeps_the_file(path, monkeypatch):
     files.write_file(path, b"a", 5)
     real = os.replace
@@ -114,7 +127,8 @@ def test_a_writer_that_is_stopped_inside_its_write_delays_the_others_until_their
 
 @pytest.mark.parametrize("text", ["", "x", "holdfast-fence 1\n", "holdfast-fence 1\n5 file\n", "holdfast-fence 1\n5 file\nend 2\n",
                                   "holdfast-fence 1\n5 file\nend 1", "holdfast-fence 1\n0 file\nend 1\n", "holdfast-fence 1\n5 \nend 1\n",
-                                  "holdfast-fence 1\n-5 file\nend 1\n", "holdfast-fence 2\n5 file\nend 1\n", "holdfast-fence 1\n5 file\nend 1\nx\n"])
+                                  "holdfast-fence 1\n-5 file\nend 1\n", "holdfast-fence 2\n5 file\nend 1\n", f"holdfast-fence 1\n{'5' * 5000} file\nend 1\n", "holdfast-fence 1\n5 file\nend 1\nx\n"],
+                         ids=lambda text: repr(text[:30]))
 def test_a_damaged_mark_is_refused(path, text):
     files.write_file(path, b"a", 5)
     path.with_name("fenced.fence").write_text(text, encoding="ascii")

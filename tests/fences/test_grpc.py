@@ -8,7 +8,7 @@ import pytest
 
 import harness
 from conftest import ROOT
-from holdfast.fence import FileFence
+from holdfast.fence import FenceBusy, FileFence
 
 NEWEST = 2 ** 53 - 1
 
@@ -74,6 +74,21 @@ def test_calls_without_a_resource_pass(service):
     assert service.call("unary_unary", "SetBare", b"free") == b"ok"
     assert list(service.call("unary_stream", "ListBare", b"")) == [b"free"]
     assert refusal_of(lambda: service.call("unary_unary", "Unknown", b""))[0] == grpc.StatusCode.UNIMPLEMENTED
+
+
+@pytest.mark.parametrize("kind, method", [("unary_unary", "Set"), ("unary_stream", "SetAndList")])
+def test_the_handler_runs_inside_the_guard(service, kind, method):
+    (service.folder / "hold").touch()
+    older = getattr(service.channel, kind)(f"/test.Values/{method}")
+    call = (older.future if kind == "unary_unary" else older)(b"older", timeout=harness.PATIENCE, metadata=(("holdfast-token", "5"),))
+    harness.wait_until((service.folder / "waiting").exists, "the handler runs")
+    with pytest.raises(FenceBusy):
+        with FileFence(service.folder / "marks").guard("stale/grpc", 6, 0.05):
+            pass
+    (service.folder / "hold").unlink()
+    assert (call.result() if kind == "unary_unary" else b"".join(call)) in (b"ok", b"older")
+    with FileFence(service.folder / "marks").guard("stale/grpc", 6):
+        assert service.read("fenced") == "older"
 
 
 def test_other_writers_that_take_too_long_are_reported(service):

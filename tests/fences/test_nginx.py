@@ -61,6 +61,28 @@ def test_nothing_is_forwarded_while_holdfast_does_not_answer(folder, service):
     assert service.read("fenced") == before
 
 
+def test_a_follower_answers_the_check_and_a_node_that_is_down_is_passed_over(folder, service):
+    place = folder / "three"
+    place.mkdir()
+    with harness.Ports():
+        nodes = harness.Cluster(place, 3, name="fences")
+        try:
+            nodes.start()
+            leader = nodes.leader()
+            down, follower = [node for node in nodes if node is not leader]
+            old, new = [leader.acquire(f"stale/{name}").json["fencing_token"] for name in ("other", "nginx")]
+            down.kill()
+            with Nginx(folder / "nginx-three", [down, follower], service) as three:
+                assert [put(three, new, b"three") for _ in range(3)] == [200] * 3
+                assert put(three, old, b"never") == 403
+            assert service.read("fenced") == "three"
+        finally:
+            for node in nodes:
+                node.close_ready()
+                if node.running:
+                    node.kill()
+
+
 def test_a_request_that_passed_the_check_can_write_after_a_newer_one(nginx, service, tokens):
     """Why it is advisory: check and write are two steps."""
     older, newer = tokens

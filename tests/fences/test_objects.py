@@ -62,6 +62,17 @@ def test_of_two_first_writers_one_repeats(store, server):
     assert objects.get(store, "k") == b"second"
 
 
+def test_a_newer_first_writer_is_not_overwritten(store, server):
+    def overtake(path):
+        server.before_put = lambda path: None
+        objects.put(store, "k", b"newer", 6)
+
+    server.before_put = overtake
+    with pytest.raises(StaleToken):
+        objects.put(store, "k", b"late", 5)
+    assert objects.get(store, "k") == b"newer"
+
+
 def test_an_object_that_changes_all_the_time_ends_the_attempts(store, server):
     count = iter(range(1000))
 
@@ -75,7 +86,8 @@ def test_an_object_that_changes_all_the_time_ends_the_attempts(store, server):
 
 
 @pytest.mark.parametrize("body", [b"", b"text", b"holdfast-token 5", b"holdfast-token \n", b"holdfast-token x\n", b"holdfast-token 0\n",
-                                  b"holdfast-token 9007199254740992\n"])
+                                  b"holdfast-token 9007199254740992\n", b"holdfast-token " + b"5" * 5000 + b"\n"],
+                         ids=lambda body: repr(body[:30]))
 def test_an_object_without_a_token_is_not_overwritten(store, server, body):
     server.objects["/bucket/k"] = body
     with pytest.raises(objects.NotFenced):

@@ -99,7 +99,7 @@ static void field_effects(FILE *f, const char *name, const struct packed *value)
         field_u32(f, "flags", &e.flags);
         field_slice(f, "value", &e.value);
         field_id(f, "lease", &e.lease);
-        field_u32(f, "ttl_ms", &e.ttl_ms);
+        field_u64(f, "ttl_ms", &e.ttl_ms);
         if (e.kind == EFFECT_COUNTER) {
             fprintf(f, "=%" PRId64, e.number);
         }

@@ -75,6 +75,18 @@ uint32_t any_ttl(struct generator *g)
     return percent < 95 ? random_between(&g->random, 600, 5000) : 86400000;
 }
 
+uint64_t any_key_ttl(struct generator *g)
+{
+    uint32_t percent = random_below(&g->random, 100);
+    if (percent < 80) {
+        return any_ttl(g);
+    }
+    return percent < 90   ? random_between(&g->random, 1, 99)
+           : percent < 93 ? LIMIT_TTL_MAX_MS + 1 +
+                                random_next(&g->random) % (LIMIT_KEY_TTL_MAX_MS - LIMIT_TTL_MAX_MS)
+                          : TTL_NONE;
+}
+
 void keep_lease(struct generator *g, struct id lease)
 {
     g->leases[g->lease_count++ % RECENT] = lease;

@@ -194,6 +194,7 @@ static void body_acquire(struct generator *g, struct command *c)
     bool may_be_key = !in_session && a->mode == MODE_EXCLUSIVE && a->names.count == 1;
     if (may_be_key && random_chance(r, 40)) {
         a->flags |= ACQUIRE_KEY;
+        a->ttl_ms = any_key_ttl(g);
         a->value = arena_text(g, "\xff key-%u", random_below(r, 100));
     }
     if (random_below(r, 400) == 0) {

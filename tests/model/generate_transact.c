@@ -57,20 +57,21 @@ static struct effect any_effect(struct generator *g, uint32_t tenant)
         e.flags = random_chance(r, 40) ? EFFECT_TTL : random_chance(r, 20) ? EFFECT_PERSIST : 0;
         e.ttl_ms = e.flags != EFFECT_TTL  ? 0
                    : random_chance(r, 20) ? random_between(r, 1, 99)
+                   : random_chance(r, 5)  ? LIMIT_KEY_TTL_MAX_MS
                                           : any_ttl(g);
     } else if (is_absent ? percent < 90 : percent < 45) {
         e.kind = EFFECT_PUT;
         e.lease = random_chance(r, 97) ? new_id(g) : g->leases[random_below(r, RECENT)];
         e.lease = id_is_zero(e.lease) ? new_id(g) : e.lease;
-        e.ttl_ms = is_absent && random_chance(r, 95) ? any_ttl(g)
-                   : random_chance(r, 50)            ? any_ttl(g)
+        e.ttl_ms = is_absent && random_chance(r, 95) ? any_key_ttl(g)
+                   : random_chance(r, 50)            ? any_key_ttl(g)
                                                      : 0;
         e.flags = random_chance(r, 30) ? EFFECT_HASH : 0;
         e.value = arena_text(g, "\xff%u", random_below(r, 100));
         keep_lease(g, e.lease);
     } else if (percent < 65) {
         e.kind = EFFECT_EXPIRE;
-        e.ttl_ms = random_chance(r, 85) ? any_ttl(g) : 0;
+        e.ttl_ms = random_chance(r, 85) ? any_key_ttl(g) : 0;
     } else {
         e.kind = EFFECT_DROP;
         bool force = view.kind == KEY_LOCK ? random_chance(r, 70) : random_chance(r, 15);
@@ -153,7 +154,7 @@ void invalid_transact(struct generator *g, struct command *c)
         e = (struct effect){.kind = EFFECT_COUNTER,
                             .flags = EFFECT_TTL,
                             .name = any_name(g),
-                            .ttl_ms = random_chance(r, 50) ? 0 : LIMIT_COUNTER_TTL_MAX_MS + 1};
+                            .ttl_ms = random_chance(r, 50) ? 0 : LIMIT_KEY_TTL_MAX_MS + 1};
         break;
     case 7:
         e = (struct effect){.kind = EFFECT_COUNTER,
@@ -162,7 +163,8 @@ void invalid_transact(struct generator *g, struct command *c)
                             .ttl_ms = 1000};
         break;
     default:
-        e = (struct effect){.kind = EFFECT_EXPIRE, .name = any_name(g), .ttl_ms = 99};
+        e = (struct effect){
+            .kind = EFFECT_EXPIRE, .name = any_name(g), .ttl_ms = LIMIT_KEY_TTL_MAX_MS + 1};
         break;
     }
     hf_assert(pack_effect(&effects, &e));

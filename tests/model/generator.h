@@ -98,6 +98,8 @@ struct slice client_number(struct generator *g, uint32_t number);
 struct slice any_name(struct generator *g);
 struct slot *any_slot(struct generator *g);
 uint32_t any_ttl(struct generator *g);
+/* Sometimes one that only a key may have, or none. */
+uint64_t any_key_ttl(struct generator *g);
 struct slice any_trace(struct generator *g);
 void keep_lease(struct generator *g, struct id lease);
 

@@ -242,7 +242,8 @@ void model_apply(struct model *m, const struct command *c, const struct result *
     bool is_of_6 = c->type == COMMAND_POLICY_CHANGE || c->principal != 0;
     if (out->error == HF_OK &&
         ((is_of_2 && m->version < 2) || (is_of_4 && m->version < 4) ||
-         (is_of_6 && m->version < 6) || (model_is_of_7(c) && m->version < 7))) {
+         (is_of_6 && m->version < 6) || (model_is_of_7(c) && m->version < 7) ||
+         (model_is_of_8(c) && m->version < 8))) {
         out->error = HF_NOT_UPGRADED;
     }
     if (out->error == HF_OK && !model_is_allowed(m, c)) {

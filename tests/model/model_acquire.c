@@ -48,7 +48,8 @@ void model_result_from_grant(struct model *m, const struct model_grant *g, struc
     out->deadline_ms = model_grant_deadline(g);
     out->ttl_ms = model_grant_ttl(g);
     out->hold_until_ms = model_grant_hold_until(g);
-    if (out->hold_until_ms != 0 && out->hold_until_ms < m->now_ms + out->ttl_ms) {
+    bool is_none = out->ttl_ms == TTL_NONE;
+    if (out->hold_until_ms != 0 && (is_none || out->hold_until_ms < m->now_ms + out->ttl_ms)) {
         out->ttl_ms = out->hold_until_ms > m->now_ms ? out->hold_until_ms - m->now_ms : 0;
     }
     out->slot = g->slot;
@@ -417,7 +418,7 @@ static bool decide(struct model *m, const struct command *c, const struct reques
 }
 
 struct model_session *model_private_session(struct model *m, const struct command *c,
-                                            struct id lease, struct slice client, uint32_t ttl_ms)
+                                            struct id lease, struct slice client, uint64_t ttl_ms)
 {
     struct model_session *s = model_alloc(sizeof(*s));
     s->id = lease;

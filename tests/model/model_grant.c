@@ -149,13 +149,16 @@ static void renewal_failed(struct model *m, const struct command *c, const struc
     model_emit(m, &event);
 }
 
-void model_renew_grant(struct model *m, struct model_grant *g, uint32_t ttl_ms)
+void model_renew_grant(struct model *m, struct model_grant *g, uint64_t ttl_ms)
 {
     struct model_session *s = g->r.session;
     g->renewed_ms = m->now_ms;
     if (s->is_private) {
         s->alive_ms = m->now_ms;
         s->ttl_ms = ttl_ms != 0 ? ttl_ms : s->ttl_ms;
+        if (s->ttl_ms == TTL_NONE) {
+            s->timer_ms = NEVER;
+        }
         model_timer_lower(&s->timer_ms, model_session_deadline(s));
     } else {
         g->r.ttl_ms = ttl_ms != 0 ? ttl_ms : g->r.ttl_ms;

@@ -189,19 +189,19 @@ void model_revoke(struct model *m, const struct command *c, struct result *out)
     model_remember(m, c, NULL, out, NULL);
 }
 
-/* The longest TTL that anybody may still rely on. */
+/* The longest TTL that anybody may still rely on, but not more than a lock-delay may be. */
 static uint32_t longest_ttl(const struct model *m)
 {
-    uint32_t longest = 0;
+    uint64_t longest = 0;
     for (size_t i = 0; i < m->sessions.count; i++) {
         const struct model_session *s = m->sessions.at[i];
         longest = s->ttl_ms > longest ? s->ttl_ms : longest;
     }
     for (size_t i = 0; i < m->grants.count; i++) {
-        uint32_t ttl_ms = model_grant_ttl(m->grants.at[i]);
+        uint64_t ttl_ms = model_grant_ttl(m->grants.at[i]);
         longest = ttl_ms > longest ? ttl_ms : longest;
     }
-    return longest;
+    return longest > LIMIT_DELAY_MAX_MS ? LIMIT_DELAY_MAX_MS : (uint32_t)longest;
 }
 
 void model_recover(struct model *m, struct slice actor, struct slice reason)

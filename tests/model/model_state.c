@@ -98,11 +98,11 @@ uint64_t model_session_deadline(const struct model_session *s)
     if (s->waits) {
         return NEVER;
     }
-    uint64_t deadline = s->alive_ms + s->ttl_ms;
+    uint64_t deadline = s->ttl_ms == TTL_NONE ? NEVER : s->alive_ms + s->ttl_ms;
     return s->broken ? earlier(deadline, s->broken_ms + s->linger_ms) : deadline;
 }
 
-uint32_t model_grant_ttl(const struct model_grant *g)
+uint64_t model_grant_ttl(const struct model_grant *g)
 {
     return g->r.ttl_ms != 0 ? g->r.ttl_ms : g->r.session->ttl_ms;
 }
@@ -111,7 +111,8 @@ uint64_t model_grant_lease_ends(const struct model_grant *g)
 {
     const struct model_session *s = g->r.session;
     uint64_t alive = g->renewed_ms > s->alive_ms ? g->renewed_ms : s->alive_ms;
-    return earlier(alive + model_grant_ttl(g), model_session_deadline(s));
+    uint64_t ttl_ms = model_grant_ttl(g);
+    return earlier(ttl_ms == TTL_NONE ? NEVER : alive + ttl_ms, model_session_deadline(s));
 }
 
 uint64_t model_grant_hold_until(const struct model_grant *g)

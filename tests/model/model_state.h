@@ -62,7 +62,7 @@ struct model_session {
     uint32_t principal; /* 0: of nobody */
     struct owned client;
     struct owned metadata;
-    uint32_t ttl_ms;
+    uint64_t ttl_ms;
     uint32_t linger_ms;
     bool is_private;
     bool waits; /* private, not granted yet: no deadline */
@@ -88,7 +88,7 @@ struct request {
     enum mode mode;
     uint32_t limit;
     uint32_t permits;
-    uint32_t ttl_ms; /* 0: the session's */
+    uint64_t ttl_ms; /* 0: the session's */
     uint32_t delay_ms;
     struct owned metadata;
     struct owned value;
@@ -287,7 +287,7 @@ struct model_session *model_find_session(const struct model *m, struct id id);
 struct model_grant *model_find_lease(const struct model *m, uint32_t tenant, struct id lease);
 struct model_waiter *model_find_waiter(const struct model *m, uint32_t tenant, struct id lease);
 uint64_t model_session_deadline(const struct model_session *s);
-uint32_t model_grant_ttl(const struct model_grant *g);
+uint64_t model_grant_ttl(const struct model_grant *g);
 uint64_t model_grant_deadline(const struct model_grant *g);   /* without a revocation */
 uint64_t model_grant_lease_ends(const struct model_grant *g); /* ... and max_hold */
 uint64_t model_grant_hold_until(const struct model_grant *g); /* 0: no max_hold */
@@ -404,7 +404,7 @@ void model_answer_waiter(struct model *m, struct model_waiter *w, uint32_t node,
 void model_refuse(struct model *m, struct result *out, enum reason reason, struct model_name *name);
 /* Of the command's principal. It is not granted yet, and so has no deadline. */
 struct model_session *model_private_session(struct model *m, const struct command *c,
-                                            struct id lease, struct slice client, uint32_t ttl_ms);
+                                            struct id lease, struct slice client, uint64_t ttl_ms);
 
 /* model_policy.c */
 void model_policy_open(struct model_policy *p);
@@ -429,13 +429,15 @@ void model_sink_position(struct model *m, const struct command *c, struct result
 void model_free_times(struct model *m);
 
 /* model_grant.c */
-void model_renew_grant(struct model *m, struct model_grant *g, uint32_t ttl_ms);
+void model_renew_grant(struct model *m, struct model_grant *g, uint64_t ttl_ms);
 
 /* model_transact.c */
 /* One that is past its deadline is not there. */
 struct model_counter *model_find_counter(const struct model *m, uint32_t tenant, struct slice text);
 /* ... or takes it away. */
 bool model_sets_a_ttl_of_a_counter(const struct command *c);
+/* It gives a key or a counter a TTL that earlier versions do not have. */
+bool model_is_of_8(const struct command *c);
 void model_remove_counter(struct model *m, struct model_counter *counter);
 /* In a backlog: removes it if its time is over. */
 void model_prune_counter(struct model *m, uint32_t tenant, struct slice text);

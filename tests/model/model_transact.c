@@ -71,7 +71,7 @@ void model_view_key(struct model *m, uint32_t tenant, struct slice text, struct 
         out->holders = (uint32_t)name->holders.count;
         out->token = g->token;
         out->principal = g->r.session->principal;
-        out->deadline_ms = model_grant_deadline(g);
+        out->deadline_ms = model_grant_deadline(g) == NEVER ? 0 : model_grant_deadline(g);
         out->value = g->r.is_key ? owned_slice(&g->r.value) : slice_make(NULL, 0);
         out->version = (struct key_version){g->token, g->r.changes, out->deadline_ms};
     } else if (name != NULL && (name->holders.count > 0 || name->queue.count > 0 || delayed)) {
@@ -82,7 +82,9 @@ void model_view_key(struct model *m, uint32_t tenant, struct slice text, struct 
         out->kind = KEY_COUNTER;
         out->number = n->number;
         out->deadline_ms = n->deadline_ms == NEVER ? 0 : n->deadline_ms;
-        out->version = (struct key_version){n->change, 0, UINT64_MAX};
+        out->version = m->version < 8
+                           ? (struct key_version){n->change, 0, UINT64_MAX}
+                           : (struct key_version){(uint64_t)n->number, UINT32_MAX, n->deadline_ms};
     }
 }
 
@@ -220,6 +222,30 @@ bool model_sets_a_ttl_of_a_counter(const struct command *c)
     bool found = false;
     while (unpack_effect(&r, &e)) {
         found = found || (e.flags & (EFFECT_TTL | EFFECT_PERSIST)) != 0;
+    }
+    return found;
+}
+
+static bool is_later_ttl(uint64_t ttl_ms)
+{
+    return ttl_ms < 100 || ttl_ms > 86400000;
+}
+
+bool model_is_of_8(const struct command *c)
+{
+    if (c->type == COMMAND_ACQUIRE) {
+        return (c->acquire.flags & ACQUIRE_KEY) != 0 && is_later_ttl(c->acquire.ttl_ms);
+    }
+    if (c->type != COMMAND_TRANSACT) {
+        return false;
+    }
+    struct reader r = packed_reader(&c->transact.effects);
+    struct effect e;
+    bool found = false;
+    while (unpack_effect(&r, &e)) {
+        bool is_key = e.kind == EFFECT_PUT || e.kind == EFFECT_EXPIRE;
+        found = found || (is_key && e.ttl_ms != 0 && is_later_ttl(e.ttl_ms)) ||
+                (e.kind == EFFECT_COUNTER && e.ttl_ms > UINT64_C(31) * 86400000);
     }
     return found;
 }

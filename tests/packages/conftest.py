@@ -1,13 +1,20 @@
 """Bare roots of Debian in which packages are installed. `make test-packages`, as root."""
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "tests/cluster")]
+
+from dockerfile import last_stage  # noqa: E402
+
 ENTER = ["unshare", "--mount", "--pid", "--fork", "--kill-child", ROOT / "scripts/test-roots", "--enter"]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "holdfast/roots"
 
@@ -62,3 +69,18 @@ def root(tmp_path_factory):
         shutil.copy("/etc/resolv.conf", folder / "etc/resolv.conf")
     yield Root(folder)
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module", name="image")
+def image_in_a_root(root):
+    """The last stage of contrib/container/Dockerfile: its commands in a bare root, with the packages of build-deb/."""
+    for name, rest in last_stage():
+        if name == "COPY":
+            pattern, target = re.fullmatch(r"--from=build /src/(\S+) /(\S+/)", rest).groups()
+            files = list(ROOT.glob(pattern))
+            assert files, f"{pattern} is missing; run: make deb"
+            for file in files:
+                shutil.copy(file, root.folder / target)
+        elif name == "RUN":
+            root.run(f"sh -c {shlex.quote(rest)}", timeout=900)
+    return root

@@ -1,6 +1,7 @@
 """The Debian packages in a bare root: installed, started, upgraded with data, removed, purged. The root has no systemd that runs, so
 the units are read, and the node is started by the command of the unit."""
 
+import glob
 import re
 import shutil
 import subprocess
@@ -28,6 +29,16 @@ request = urllib.request.Request("http://127.0.0.1:4653/api/v1/locks/kept/acquir
 print("token", json.load(urllib.request.urlopen(request, timeout=10))["fencing_token"])'"""
 
 
+# A systemd that runs, as far as the scripts of the packages see it: each node is active, none is enabled, and the calls are recorded.
+SYSTEMD = r"""
+mkdir -p /run/systemd/system
+printf '#!/bin/sh\necho "$*" >>/tmp/calls\n' >/usr/local/bin/systemctl
+chmod +x /usr/local/bin/systemctl
+: >/tmp/calls
+"""
+CALLS = "echo calls; cat /tmp/calls; rm /usr/local/bin/systemctl"
+
+
 def packages():
     found = {path.name.split("_")[0]: path for path in BUILT.glob("*.deb") if "-dbgsym_" not in path.name}
     assert set(found) == {"holdfast", "holdfast-client", "libholdfast1", "libholdfast-dev", "python3-holdfast"}, sorted(found)
@@ -45,6 +56,33 @@ def older(package, folder):
     subprocess.run(["dpkg-deb", "--root-owner-group", "--build", tree, folder / package.name.replace("_", "_earlier-", 1)], check=True,
                    stdout=subprocess.DEVNULL)
     shutil.rmtree(tree)
+
+
+FILES = {
+    "holdfast": ["etc/holdfast/holdfast.ini", "lib/systemd/system/holdfast.service", "lib/systemd/system/holdfast@.service",
+                 "usr/lib/sysusers.d/holdfast.conf", "usr/lib/tmpfiles.d/holdfast.conf", "usr/share/doc/holdfast/README.Debian",
+                 "usr/share/holdfast/prometheus/alerts.yml", "usr/share/holdfast/grafana/holdfast.json"],
+    "holdfast-client": ["usr/bin/holdfast", "usr/share/bash-completion/completions/holdfast", "usr/share/zsh/site-functions/_holdfast",
+                        "usr/share/fish/vendor_completions.d/holdfast.fish", "usr/share/holdfast/postgres/holdfast_fence.sql",
+                        "usr/share/holdfast/redis/fenced.lua", "usr/share/holdfast/sqlite/holdfast_fence.sql",
+                        "usr/share/holdfast/nginx/holdfast_fence.conf",
+                        *[f"usr/share/man/man1/{page.name}.gz" for page in (ROOT / "docs/man").glob("*.1")]],
+    "libholdfast1": ["usr/lib/*/libholdfast.so.1"],
+    "libholdfast-dev": ["usr/include/holdfast.h", "usr/lib/*/libholdfast.a", "usr/lib/*/libholdfast.so", "usr/lib/*/pkgconfig/holdfast.pc",
+                        *[f"usr/share/man/man3/{page.name}.gz" for page in (ROOT / "docs/man").glob("*.3")]],
+    "python3-holdfast": ["usr/lib/python3/dist-packages/holdfast/__init__.py", "usr/lib/python3/dist-packages/holdfast/py.typed",
+                         "usr/lib/python3/dist-packages/holdfast/testing.py", "usr/lib/python3/dist-packages/holdfast/fence/__init__.py"],
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_package_has_its_files_and_needs_no_libraft(name, tmp_path):
+    """Debian 12 has an old libraft only, so ours is a part of the program."""
+    package = packages()[name]
+    subprocess.run(["dpkg-deb", "--extract", package, tmp_path], check=True)
+    assert not [file for file in FILES[name] if not glob.glob(str(tmp_path / file))]  # a link may lead to another package
+    fields = subprocess.run(["dpkg-deb", "--field", package, "Depends", "Pre-Depends", "Recommends"], check=True, stdout=subprocess.PIPE, text=True)
+    assert "Depends: " in fields.stdout and "raft" not in fields.stdout
 
 
 @pytest.fixture(scope="module", name="installed")
@@ -91,13 +129,14 @@ def test_data_and_settings_survive_an_upgrade(installed):
         {STOP}
     """)
     token = re.search(r"^token (\d+)$", before, re.MULTILINE)[1]
-    earlier, now = installed.run("""
+    earlier, now, *calls = installed.run(SYSTEMD + """
         dpkg-query -W -f='${Version}\\n' holdfast
-        DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends $(ls ./*.deb | grep -v earlier) >/tmp/upgrade.log 2>&1 || {
+        DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Path=$PATH install --no-install-recommends $(ls ./*.deb | grep -v earlier) >/tmp/upgrade.log 2>&1 || {
             cat /tmp/upgrade.log; exit 1; }
         dpkg-query -W -f='${Version}\\n' holdfast
-    """).split()
+    """ + CALLS).splitlines()
     assert earlier == f"{now}~earlier"
+    assert [call for call in calls if "start" in call] == ["try-restart holdfast.service"], calls
     after = installed.run(f"""
         grep 'cluster-name = kept' /etc/holdfast/holdfast.ini
         {START}
@@ -132,10 +171,13 @@ with Client("127.0.0.1:4653") as client, client.lock("python", ttl=30) as lock:
 
 
 def test_removal_keeps_the_data_and_purge_removes_everything(installed):
-    installed.run("""
-        apt-get -q -y remove holdfast
+    calls = installed.run(SYSTEMD + """
+        apt-get -q -y -o DPkg::Path=$PATH remove holdfast >/dev/null
         test -d /var/lib/holdfast && test -f /etc/holdfast/holdfast.ini
         test ! -e /lib/systemd/system/holdfast.service
+    """ + CALLS).splitlines()
+    assert "stop holdfast.service holdfast@*.service" in calls, calls
+    installed.run("""
         apt-get -q -y purge holdfast holdfast-client libholdfast1 libholdfast-dev python3-holdfast
         test ! -e /var/lib/holdfast
         test ! -e /etc/holdfast

@@ -139,6 +139,9 @@ const char *span_text(struct arena *arena, uint64_t ms)
     if (ms == 0) {
         return "0s";
     }
+    if (ms == UINT64_MAX) {
+        return "never";
+    }
     size_t unit = 0;
     while (ms % units[unit].ms != 0) {
         unit++;

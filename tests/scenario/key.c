@@ -96,7 +96,9 @@ static void take_put(struct words *w, const char *actor, struct effect *e)
     e->value = slice_of(words_quoted(w, "a value in quotes"));
     for (;;) {
         if (words_take(w, "ttl")) {
-            e->ttl_ms = words_span32(w, "a time span");
+            e->ttl_ms = words_span(w, "a time span");
+        } else if (words_take(w, "without ttl")) {
+            e->ttl_ms = TTL_NONE;
         } else if (words_take(w, "hash")) {
             e->flags = EFFECT_HASH;
         } else if (words_take(w, "lease of")) {
@@ -136,7 +138,7 @@ static bool take_effect(struct words *w, const char *actor, struct lists *lists)
     if (e.kind == EFFECT_PUT) {
         take_put(w, actor, &e);
     } else if (e.kind == EFFECT_EXPIRE) {
-        e.ttl_ms = words_span32(w, "a time span");
+        e.ttl_ms = words_take(w, "never") ? TTL_NONE : words_span(w, "a time span");
     } else if (e.kind == EFFECT_DROP) {
         e.flags |= words_take(w, "by force") ? EFFECT_FORCED : 0;
         e.flags |= words_take(w, "now") ? EFFECT_NOW : 0;
@@ -144,7 +146,7 @@ static bool take_effect(struct words *w, const char *actor, struct lists *lists)
         e.number = (int64_t)words_number(w, "a number");
         if (words_take(w, "ttl")) {
             e.flags = EFFECT_TTL;
-            e.ttl_ms = words_span32(w, "a time span");
+            e.ttl_ms = words_span(w, "a time span");
         } else if (words_take(w, "without ttl")) {
             e.flags = EFFECT_PERSIST;
         }

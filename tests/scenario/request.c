@@ -84,7 +84,9 @@ static void take_names(struct words *w, struct request_line *out)
 static bool acquire_option(struct words *w, struct command_acquire *a)
 {
     if (words_take(w, "ttl")) {
-        a->ttl_ms = words_span32(w, "a time span");
+        a->ttl_ms = words_span(w, "a time span");
+    } else if (words_take(w, "without ttl")) {
+        a->ttl_ms = TTL_NONE;
     } else if (words_take(w, "at most")) {
         a->wait_ms = words_span(w, "a time span");
     } else if (words_take(w, "owner")) {

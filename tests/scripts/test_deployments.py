@@ -4,13 +4,16 @@ accepts the settings that they give."""
 import os
 import re
 import subprocess
+import sys
 
 import pytest
 import yaml
 
 from conftest import ROOT
 
-DOCKERFILE = ROOT / "contrib/container/Dockerfile"
+sys.path.insert(0, str(ROOT / "tests/support"))
+from dockerfile import DOCKERFILE, instructions, last_stage  # noqa: E402
+
 COMPOSE = ROOT / "contrib/container/compose.yaml"
 KUBERNETES = ROOT / "contrib/kubernetes/holdfast.yaml"
 PROGRAM = ROOT / "build/holdfast"
@@ -33,34 +36,19 @@ def certificates_of_a_node(tmp_path):
 # --- Docker -----------------------------------------------------------------------------
 
 
-def instructions():
-    """[(stage, instruction, arguments)], with continued lines joined."""
-    found, stage = [], -1
-    text = re.sub(r"\\\n", " ", DOCKERFILE.read_text(encoding="utf-8"))
-    for line in text.splitlines():
-        if not line.strip() or line.startswith("#"):
-            continue
-        name, _, rest = line.partition(" ")
-        assert name in {"FROM", "RUN", "COPY", "WORKDIR", "USER", "VOLUME", "ENV", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK",
-                        "ENTRYPOINT", "CMD"}, line
-        stage += name == "FROM"
-        found.append((stage, name, rest.strip()))
-    return found
-
-
 def test_the_image_is_built_in_stages_and_runs_without_privileges():
     lines = instructions()
     assert [stage for stage, name, _ in lines if name == "FROM"] == [0, 1]
-    last = {name: rest for stage, name, rest in lines if stage == 1}
+    last = dict(last_stage())
     user = last["USER"]
     assert user != "root" and not user.startswith("0"), user
     assert f"--uid {user.split(':')[0]}" in DOCKERFILE.read_text(encoding="utf-8")
     assert {int(port) for port in last["EXPOSE"].split()} == set(PORTS.values())
-    assert not [rest for stage, name, rest in lines if stage == 1 and "make" in rest.split()]
+    assert not [rest for _, rest in last_stage() if "make" in rest.split()]
 
 
 def test_the_commands_of_the_image_exist():
-    last = {name: rest for stage, name, rest in instructions() if stage == 1}
+    last = dict(last_stage())
     health = yaml.safe_load(last["HEALTHCHECK"].partition("CMD ")[2])
     entry, command = yaml.safe_load(last["ENTRYPOINT"]), yaml.safe_load(last["CMD"])
     for words in (health, entry + command):
@@ -69,7 +57,7 @@ def test_the_commands_of_the_image_exist():
 
 
 def test_the_package_of_the_image_is_built():
-    copied = [rest for stage, name, rest in instructions() if stage == 1 and name == "COPY"]
+    copied = [rest for name, rest in last_stage() if name == "COPY"]
     names = re.findall(r"^Package: (\S+)$", (ROOT / "debian/control").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(copied) == 1
     package = re.search(r"build-deb/(\S+?)_\*\.deb", copied[0])

@@ -62,6 +62,10 @@ struct sim_transaction {
     uint64_t number; /* of keys, see keys.h; 0: of counters */
     uint32_t counters[2];
     uint64_t seen[2];
+    uint64_t run;     /* its number in `uncommitted` ... */
+    int node;         /* ... of this node */
+    bool is_built[2]; /* on a change that was not applied yet */
+    bool is_older;    /* read before an upgrade, which changes the versions of counters */
     uint32_t count;
     char names[2][16];
     uint8_t checks[128];
@@ -152,6 +156,7 @@ void client_wrong_tier(struct sim_client *c);
 void client_change(struct sim_client *c);
 void client_hear_change(struct sim_client *c, const struct sim_answer *a);
 void client_give_up_change(struct sim_client *c);
+void client_changes_begin(void);
 void client_changes_check(void);
 void client_changes_end(void);
 

@@ -1,16 +1,21 @@
 /* Clients raise counters by transactions, as the Redis protocol does it (S13): read the state of
  * the node that they are connected to, which may lag, and have the next number written if nothing
- * of it has changed. Checked by register.c. */
+ * of it has changed. They build on what others submitted there and is not applied yet, and do not
+ * always learn that it was refused: the checks of the state machine alone prevent a lost change.
+ * Checked by register.c. */
 #include "client.h"
 
 #include "core/view.h"
 #include "register.h"
+#include "service/resp/uncommitted.h"
 
 static struct counter_history {
     struct register_op *ops;
     size_t count;
     size_t capacity;
 } counters[COUNTERS];
+
+static struct uncommitted uncommitted[MAX_NODES + 1]; /* by node */
 
 static void put(uint32_t counter, const struct register_op *op)
 {
@@ -22,13 +27,21 @@ static void put(uint32_t counter, const struct register_op *op)
     n->ops[n->count++] = *op;
 }
 
+void client_changes_begin(void)
+{
+    for (uint32_t i = 0; i <= MAX_NODES; i++) {
+        uncommitted_open(&uncommitted[i], memory_system());
+    }
+}
+
 static void record(const struct sim_client *c, enum register_outcome outcome, uint64_t return_us)
 {
     for (uint32_t i = 0; i < c->change.count; i++) {
         struct register_op op = {
             .outcome = outcome,
             .client = c->id,
-            .alone = c->change.count == 1,
+            .alone = c->change.count == 1 && !c->change.is_older,
+            .is_built = c->change.is_built[i],
             .seen = c->change.seen[i],
             .call_us = c->call_us,
             .return_us = return_us,
@@ -42,14 +55,23 @@ static void add(struct sim_client *c, struct packer *checks, struct packer *effe
     struct key_view view;
     struct sim_transaction *h = &c->change;
     snprintf(h->names[i], sizeof(h->names[i]), "c%u", h->counters[i]);
-    view_key(replica_core(world.nodes[c->entry].replica), 0, slice_of(h->names[i]), &view);
+    struct slice name = slice_of(h->names[i]);
+    const struct core *core = replica_core(world.nodes[c->entry].replica);
+    struct uncommitted *u = &uncommitted[c->entry];
+    h->is_older = h->is_older || core_version(core) < CORE_VERSION;
+    h->is_built[i] = uncommitted_look(u, core, 0, name, &view) == UNCOMMITTED_KNOWN;
+    if (!h->is_built[i]) {
+        view_key(core, 0, name, &view);
+    }
     h->seen[i] = view.kind == KEY_COUNTER ? (uint64_t)view.number : 0;
-    struct key_check check = {slice_of(h->names[i]), view.version};
+    struct key_check check = {name, view.version};
     struct effect effect = {
-        .kind = EFFECT_COUNTER, .name = slice_of(h->names[i]), .number = (int64_t)h->seen[i] + 1};
+        .kind = EFFECT_COUNTER, .name = name, .number = (int64_t)h->seen[i] + 1};
     if (!pack_check(checks, &check) || !pack_effect(effects, &effect)) {
         violation("there is no space for a transaction");
     }
+    c->change.run = i == 0 ? uncommitted_begin(u) : c->change.run;
+    uncommitted_note(u, core, 0, &effect, &view);
 }
 
 void client_change(struct sim_client *c)
@@ -67,6 +89,8 @@ void client_change(struct sim_client *c)
     client_begin(c, CHANGING, COMMAND_TRANSACT);
     struct sim_transaction *h = &c->change;
     h->number = 0;
+    h->is_older = false;
+    h->node = c->entry;
     struct packer checks = packer_make(h->checks, sizeof(h->checks));
     struct packer effects = packer_make(h->effects, sizeof(h->effects));
     h->counters[0] = (uint32_t)chance_below(COUNTERS);
@@ -93,8 +117,14 @@ void client_hear_change(struct sim_client *c, const struct sim_answer *a)
         violation("client %d raised a counter and was answered %s, %s", c->id,
                   hf_error_code(a->error), reason_name(a->reason));
     }
+    if (one_in(2)) {
+        uncommitted_end(&uncommitted[c->change.node], c->change.run);
+    } else if (conflict && one_in(2)) {
+        uncommitted_forget(&uncommitted[c->change.node]);
+    }
     world.counts.raised += !conflict;
     world.counts.conflicts += conflict;
+    world.counts.built += !conflict && c->change.is_built[0];
     record(c, conflict ? REGISTER_CONFLICT : REGISTER_RAISED, world.now_us);
     client_idle(c, client_think_us());
 }
@@ -123,4 +153,7 @@ void client_changes_end(void)
         free(counters[i].ops);
     }
     memset(counters, 0, sizeof(counters));
+    for (uint32_t i = 0; i <= MAX_NODES; i++) {
+        uncommitted_close(&uncommitted[i]);
+    }
 }

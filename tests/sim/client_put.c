@@ -5,10 +5,19 @@
 
 #include "keys.h"
 
-static struct key_change choose(uint32_t key, bool there)
+/* Since version 8 a TTL may be short, or there is none (S13.1). */
+static uint64_t choose_ttl(const struct sim_node *n)
+{
+    if (core_version(replica_core(n->replica)) >= 8 && one_in(4)) {
+        return one_in(2) ? TTL_NONE : 1 + chance_below(100);
+    }
+    return 150 + chance_below(one_in(4) ? 300 : 4000);
+}
+
+static struct key_change choose(const struct sim_node *n, uint32_t key, bool there)
 {
     struct key_change e = {.key = key, .kind = EFFECT_PUT};
-    uint32_t ttl_ms = 150 + (uint32_t)chance_below(one_in(4) ? 300 : 4000);
+    uint64_t ttl_ms = choose_ttl(n);
     uint64_t what = chance_below(8);
     if (there ? what < 3 : one_in(12)) {
         e.kind = EFFECT_EXPIRE;
@@ -35,6 +44,8 @@ static struct key_change choose_count(const struct sim_node *n, uint32_t key, bo
     return e;
 }
 
+enum { COUNTER_VERSION = 8 }; /* of the state, which changes the versions of counters (S13.3) */
+
 /* Reads the keys and decides. False: not now. */
 static bool compose(const struct sim_node *n, struct transaction *t, struct packer *checks)
 {
@@ -50,9 +61,12 @@ static bool compose(const struct sim_node *n, struct transaction *t, struct pack
         if (!keys_read(n, key, &seen, &check.version)) {
             return false;
         }
+        if (keys_counts(key) && core_version(replica_core(n->replica)) < COUNTER_VERSION) {
+            return false; /* an upgrade changes the version: a conflict that the model lacks */
+        }
         if (i < count) {
             t->effects[i] =
-                keys_counts(key) ? choose_count(n, key, seen.there) : choose(key, seen.there);
+                keys_counts(key) ? choose_count(n, key, seen.there) : choose(n, key, seen.there);
         }
         if (looks) {
             t->checks[t->check_count].key = key;

@@ -311,6 +311,7 @@ void clients_begin(void)
         client_choose_entry(c);
         client_next_step(c, 400000 + chance_below(50000));
     }
+    client_changes_begin();
     principals_begin();
 }
 

@@ -233,7 +233,7 @@ static void change(const struct key_change *e, uint64_t number, uint64_t index)
         k->value = number;
     }
     if (e->ttl_ms != 0) {
-        k->deadline_ms = now_ms + e->ttl_ms;
+        k->deadline_ms = e->ttl_ms == TTL_NONE ? 0 : now_ms + e->ttl_ms;
     }
 }
 

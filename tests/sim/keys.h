@@ -20,14 +20,14 @@ struct key_state {
     bool there;
     uint64_t value;       /* the number of the transaction that set it */
     uint64_t token;       /* of a lock */
-    uint64_t deadline_ms; /* 0: none, of a counter */
+    uint64_t deadline_ms; /* 0: none */
 };
 
 struct key_change {
     uint32_t key;
     enum effect_kind kind;
     uint32_t flags;
-    uint32_t ttl_ms;
+    uint64_t ttl_ms; /* of a key also TTL_NONE */
 };
 
 struct transaction {

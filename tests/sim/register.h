@@ -21,6 +21,7 @@ struct register_op {
     enum register_outcome outcome;
     int client;
     bool alone;    /* no other name was compared: a conflict is about this one */
+    bool is_built; /* `seen` is a change that was submitted before; it may have been refused */
     uint64_t seen; /* at its call, on some node */
     uint64_t call_us;
     uint64_t return_us; /* REGISTER_NEVER: unknown */

@@ -364,11 +364,11 @@ static void report(const struct sim_options *options, uint64_t seeds, const stru
         ull(c->installs_beheaded), ull(c->answers_lost), ull(c->windows), ull(c->windows_checked),
         ull(c->overlooked));
     printf("fence: %llu checks, %llu late writes, %llu refused; %llu taken away; counters raised "
-           "%llu times, %llu conflicts; histories: %llu "
+           "%llu times, %llu on changes not applied yet, %llu conflicts; histories: %llu "
            "checked, %llu "
            "undecided\n",
            ull(c->fence_checks), ull(c->stale_writes), ull(c->fence_rejections), ull(c->taken),
-           ull(c->raised), ull(c->conflicts), ull(c->histories), ull(c->undecided));
+           ull(c->raised), ull(c->built), ull(c->conflicts), ull(c->histories), ull(c->undecided));
     printf("times: %llu ended by max_hold, %llu long holds reported, %llu commands with if_token, "
            "%llu of "
            "them refused\n",

@@ -212,7 +212,7 @@ struct counts {
         corners, beheadings, pauses, slow_disks, full_disks, flips, damage_found, wiped,
         refused_stores, not_heard, snapshots, installs, abandoned, changes, transfers,
         leader_removals, stale_writes, fence_checks, fence_rejections, taken, raised, conflicts,
-        histories, undecided, late_us, tier_granted, tier_wrong, tier_later, tier_lost,
+        built, histories, undecided, late_us, tier_granted, tier_wrong, tier_later, tier_lost,
         tier_reserved, tier_of_block, key_changes, key_conflicts, overlooked, small_worlds,
         retargets, promotions_cut, leaders_left, leaders_refused, transfers_in_change,
         voters_cut_power, stalls, parked, lost_in_stall, late_messages, rivals, rivals_won,

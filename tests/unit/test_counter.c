@@ -12,10 +12,14 @@ static void a_counter_is_no_lock(void **state)
     acquire(w, "n", MODE_SHARED, 1000);
     assert_int_equal(w->result.outcome, OUTCOME_REFUSED);
     assert_int_equal(w->result.reason, REASON_WRONG_KIND);
-    set_counter(w, "n", -1); /* the same number, and yet a change */
+    set_counter(w, "n", -2);
     assert_done(run(w));
     expect(w, "n", view.version);
     assert_int_equal(run(w)->reason, REASON_CONFLICT);
+    set_counter(w, "n", -1); /* nothing else of a counter can be read */
+    assert_done(run(w));
+    expect(w, "n", view.version);
+    assert_done(run(w));
     drop(w, "n", 0);
     assert_done(run(w));
     assert_int_equal(look(w, "n").kind, KEY_ABSENT);
@@ -23,7 +27,7 @@ static void a_counter_is_no_lock(void **state)
     assert_int_equal(w->result.outcome, OUTCOME_GRANTED);
 }
 
-static void set_counter_ttl(struct world *w, const char *name, int64_t number, uint32_t ttl_ms)
+static void set_counter_ttl(struct world *w, const char *name, int64_t number, uint64_t ttl_ms)
 {
     effect(w, (struct effect){.kind = EFFECT_COUNTER,
                               .flags = ttl_ms == 0 ? EFFECT_PERSIST : EFFECT_TTL,
@@ -111,9 +115,9 @@ static void the_ttl_of_a_counter_needs_version_4(void **state)
 static void the_ttl_of_a_counter_has_a_range(void **state)
 {
     struct world *w = *state;
-    set_counter_ttl(w, "n", 1, LIMIT_COUNTER_TTL_MAX_MS);
+    set_counter_ttl(w, "n", 1, LIMIT_KEY_TTL_MAX_MS);
     assert_done(run(w));
-    set_counter_ttl(w, "n", 1, LIMIT_COUNTER_TTL_MAX_MS + 1);
+    set_counter_ttl(w, "n", 1, LIMIT_KEY_TTL_MAX_MS + 1);
     assert_int_equal(run(w)->error, HF_INVALID_TTL);
     effect(w, (struct effect){.kind = EFFECT_COUNTER, .flags = EFFECT_TTL, .name = slice_of("n")});
     assert_int_equal(run(w)->error, HF_INVALID_TTL);

@@ -2,8 +2,10 @@
 #include "event_log_world.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 
+#include "events/log_state.h"
 #include "temporary.h"
 
 enum { ENTRIES = 20000, READERS = 2 };
@@ -219,6 +221,50 @@ static void close_writes_all(void **state)
     rig_free(rig);
 }
 
+/* The writer has written all, and pauses. */
+static bool is_at_rest(struct event_log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    bool rests = (log->shared.rests || log->shared.sleeps) &&
+                 atomic_load(&log->intake.tail) == log->intake.head;
+    pthread_mutex_unlock(&log->lock);
+    return rests;
+}
+
+/* More than the buffer has, in bursts that are written before the next one begins. */
+static void an_empty_buffer_begins_again_at_its_start(void **state)
+{
+    enum { BURST = 2000, BURST_BYTES_MAX = 1 << 20 };
+    struct rig *rig = rig_new(64 << 20);
+    struct event_log *log = rig->log;
+    struct event_log_stats stats;
+    uint64_t from = log->intake.head;
+    uint64_t index = 0;
+    while (log->intake.head - from <= 2 * log->intake.size) {
+        for (uint32_t i = 0; i < BURST; i++)
+            append_entry(rig, ++index);
+        assert_true(log->intake.head % log->intake.size <= BURST_BYTES_MAX);
+        while (!is_at_rest(log))
+            sched_yield();
+    }
+    struct event_cursor *c = event_cursor_open(log, (struct event_id){0, UINT32_MAX});
+    struct event_step step;
+    for (uint64_t next = 1; next <= index;) {
+        enum event_read read = event_cursor_next(c, &step);
+        struct known_record k = {
+            .kind = LOGGED_EVENT, .id = {next, 0}, .seed = next, .wall_ms = 1700000000000 + next};
+        assert_true(read == EVENT_READ_MORE || read == EVENT_READ_RECORD);
+        if (read == EVENT_READ_RECORD) {
+            assert_true(same_record(&step.record, &k));
+            next++;
+        }
+    }
+    event_cursor_close(c);
+    event_log_stats(log, &stats);
+    assert_int_equal(stats.dropped, 0);
+    rig_free(rig);
+}
+
 static void a_folder_that_cannot_be_used_is_a_problem(void **state)
 {
     const struct event_log_options options = {.memory = memory_system(),
@@ -238,6 +284,7 @@ int main(void)
         cmocka_unit_test(readers_survive_removal),
         cmocka_unit_test(a_scan_waits_for_what_was_applied),
         cmocka_unit_test(close_writes_all),
+        cmocka_unit_test(an_empty_buffer_begins_again_at_its_start),
         cmocka_unit_test(a_folder_that_cannot_be_used_is_a_problem),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

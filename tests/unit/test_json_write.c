@@ -228,6 +228,30 @@ static void a_string_that_was_written_reads_the_same(void **state)
     }
 }
 
+/* Escapes, whole and broken characters, next to each other and at every offset. */
+static void a_quoted_string_is_the_same_as_a_written_one(void **state)
+{
+    (void)state;
+    static const char parts[] = "aZ /\"\\\n\x01\x7f\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\xff";
+    struct random random;
+    random_init(&random, __func__);
+    for (int round = 0; round < 5000; round++) {
+        uint8_t text[40];
+        uint8_t quoted[JSON_QUOTED_MAX(sizeof(text))];
+        size_t len = random_below(&random, sizeof(text));
+        for (size_t i = 0; i < len; i++) {
+            bool is_letter = random_below(&random, 4) > 0;
+            text[i] = is_letter ? 'x' : (uint8_t)parts[random_below(&random, sizeof(parts) - 1)];
+        }
+        struct fixture f;
+        fixture_init(&f, 4096);
+        json_write_string(&f.w, slice_make(text, len));
+        assert_int_equal(json_quote(slice_make(text, len), quoted), buffer_len(&f.out));
+        assert_memory_equal(quoted, buffer_bytes(&f.out).data, buffer_len(&f.out));
+        buffer_close(&f.out);
+    }
+}
+
 static void write_a_value_without_a_key(void *ctx)
 {
     struct json_writer *w = ctx;
@@ -281,6 +305,7 @@ int main(void)
         cmocka_unit_test(every_error_has_a_code_of_its_own),
         cmocka_unit_test(what_does_not_fit_is_noticed_at_the_end),
         cmocka_unit_test(a_string_that_was_written_reads_the_same),
+        cmocka_unit_test(a_quoted_string_is_the_same_as_a_written_one),
         cmocka_unit_test(misuse_of_a_writer_ends_the_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

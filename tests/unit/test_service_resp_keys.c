@@ -9,7 +9,7 @@ static int set_up_guarded(void **state)
 
 static int set_up_short(void **state)
 {
-    set_up_with(&(struct service_options){.ttl_min_ms = 250});
+    set_up_with(&(struct service_options){.resp_ttl_min_ms = 250, .resp_ttl_max_ms = 60000});
     return 0;
 }
 
@@ -19,7 +19,7 @@ static void set_takes_every_option_of_redis(void **state)
 {
     struct resp_client *c = client();
     resp_request(c, "SET k v", "+OK|");
-    resp_request(c, "TTL k", ":86400|"); /* without one it is the longest */
+    resp_request(c, "TTL k", ":-1|");
     resp_request(c, "SET k w EX 10", "+OK|");
     resp_request(c, "PTTL k", ":10000|");
     resp_request(c, "SET k x KEEPTTL", "+OK|");
@@ -57,19 +57,16 @@ static void set_refuses_what_makes_no_lock(void **state)
     resp_request(c, "SET k v PX 5000 EX 5", "-ERR syntax error|");
     resp_request(c, "SET k v EX ten", "-ERR value is not an integer or out of range|");
     resp_request(c, "SET k v EX 5x", "-ERR value is not an integer or out of range|");
-    static const char *const times[] = {"SET k v PX 0",
-                                        "SET k v NX PX -1",
-                                        "SET k v NX PX 999",
-                                        "SET k v EX 86401",
-                                        "SET k v EX 9223372036854775807",
-                                        "SET k v PXAT 1",
-                                        "SETEX k 0 v"};
+    static const char *const times[] = {"SET k v PX 0", "SET k v NX PX -1",
+                                        "SET k v EX 9223372036854775807"};
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-        resp_say(c, times[i]);
-        resp_expect_start(c,
-                          "-ERR invalid expire time: a lock lives for at least ttl-min = 1000 ms "
-                          "and at most 86400000 ms (24 h)");
+        resp_request(c, times[i], "-ERR invalid expire time in 'set' command|");
     }
+    resp_request(c, "SETEX k 0 v", "-ERR invalid expire time in 'setex' command|");
+    resp_say(c, "SET k v EX 315360001");
+    resp_expect_start(c,
+                      "-ERR invalid expire time: a key lives for at least resp-ttl-min = 1 ms and "
+                      "at most resp-ttl-max = 315360000000 ms");
     static const char *const names[] = {"\"\"", "a//b", "\"a\\x01\"", "\"\\xff\"", "../x"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char line[64];
@@ -94,10 +91,90 @@ static void set_refuses_what_makes_no_lock(void **state)
 
 static void an_expire_time_out_of_range_gets_the_range(void **state)
 {
-    struct resp_client *c = client(); /* its ttl-min is 250 ms */
+    struct resp_client *c = client(); /* its range is 250 ms to 60 s */
     resp_request(c, "SET k v NX PX 250", "+OK|");
     resp_say(c, "SET k v PX 249");
-    resp_expect_start(c, "-ERR invalid expire time: a lock lives for at least ttl-min = 250 ms");
+    resp_expect_start(
+        c, "-ERR invalid expire time: a key lives for at least resp-ttl-min = 250 ms and "
+           "at most resp-ttl-max = 60000 ms");
+    resp_say(c, "SET k v EX 61");
+    resp_expect_start(c, "-ERR invalid expire time: a key lives for");
+    resp_request(c, "SET k v", "+OK|"); /* with a range of its own, every key has a TTL */
+    resp_request(c, "PTTL k", ":60000|");
+    resp_say(c, "PERSIST k");
+    resp_expect_start(c, "-ERR PERSIST is disabled");
+    resp_request(c, "SET other v NX", "+OK|");
+    resp_request(c, "PTTL other", ":60000|");
+}
+
+static void a_key_may_live_for_1_ms_to_10_years(void **state)
+{
+    struct resp_client *c = client();
+    resp_request(c, "SET k v NX PX 1", "+OK|");
+    resp_request(c, "PTTL k", ":1|");
+    resp_world_pass(&world, 1);
+    resp_request(c, "GET k", "$-1|");
+    resp_request(c, "SET k v NX EX 315360000", "+OK|");
+    resp_request(c, "TTL k", ":315360000|");
+    resp_request(c, "PEXPIRE k 5", ":1|");
+    resp_world_pass(&world, 5);
+    resp_request(c, "SET k w NX", "+OK|");
+    resp_request(c, "SET old v PXAT 1", "+OK|"); /* as Redis: set, and gone at once */
+    resp_world_pass(&world, 1);
+    resp_request(c, "EXISTS old", ":0|");
+}
+
+static void a_key_without_ttl_lives_until_it_is_deleted(void **state)
+{
+    struct resp_client *a = client();
+    struct resp_client *b = client();
+    resp_request(a, "SET k v NX", "+OK|");
+    resp_request(b, "TTL k", ":-1|");
+    resp_request(b, "EXPIRETIME k", ":-1|");
+    resp_world_pass(&world, 3000000);
+    resp_request(b, "SET k w NX", "$-1|");
+    resp_request(a, "PERSIST k", ":0|");
+    resp_request(a, "EXPIRE k 10 XX", ":0|");
+    resp_request(a, "EXPIRE k 10 GT", ":0|");
+    resp_say(b, "EXPIRE k 10"); /* another connection may not shorten it */
+    resp_expect_start(b, "-ERR the lock is held by another connection: its TTL can be extended");
+    resp_request(a, "EXPIRE k 10 NX", ":1|");
+    resp_request(a, "TTL k", ":10|");
+    resp_request(b, "PERSIST k", ":1|"); /* but extend */
+    resp_request(a, "TTL k", ":-1|");
+    resp_request(a, "SET k x KEEPTTL", "+OK|");
+    resp_request(a, "TTL k", ":-1|");
+    resp_request(a, "SET k x EX 5", "+OK|");
+    resp_request(a, "SET k x", "+OK|"); /* takes the TTL away */
+    resp_request(a, "TTL k", ":-1|");
+    resp_request(a, "DEL k", ":1|");
+    resp_request(b, "SET k w NX", "+OK|");
+    (void)take_elsewhere("job");
+    resp_say(a, "PERSIST job");
+    resp_expect_start(a, "-ERR the lock was taken through another API");
+}
+
+static void before_version_8_a_key_has_the_ttl_of_other_locks(void **state)
+{
+    struct resp_client *c = client();
+    fake_gateway_start_over(&world.gateway, 7);
+    resp_request(c, "SET k v", "+OK|");
+    resp_request(c, "TTL k", ":86400|");
+    resp_request(c, "SET other v NX", "+OK|");
+    resp_request(c, "TTL other", ":86400|");
+    resp_request(c, "HSET h f v", ":1|");
+    resp_request(c, "TTL h", ":86400|");
+    resp_say(c, "SET k v PX 999");
+    resp_expect_start(
+        c, "-ERR invalid expire time: a lock lives for at least ttl-min = 1000 ms and at "
+           "most 86400000 ms (24 h) until all nodes are upgraded");
+    resp_say(c, "PEXPIRE k 86400001");
+    resp_expect_start(c, "-ERR invalid expire time: a lock lives");
+    resp_say(c, "PERSIST k");
+    resp_expect_start(c, "-ERR PERSIST works on counters only");
+    resp_request(c, "INCR n", ":1|");
+    resp_say(c, "EXPIRE n 2678401");
+    resp_expect_start(c, "-ERR invalid expire time: a counter lives for at most 2678400000 ms");
 }
 
 static void getrange_is_a_part_of_the_value(void **state)
@@ -127,7 +204,7 @@ static void several_locks_are_taken_together(void **state)
     struct resp_client *a = client();
     struct resp_client *b = client();
     resp_request(a, "MSETNX x 1 y 2", ":1|");
-    resp_request(a, "TTL y", ":86400|");
+    resp_request(a, "TTL y", ":-1|");
     resp_request(b, "MSETNX z 1 y 2", ":0|");
     resp_request(b, "EXISTS z", ":0|");
     resp_say(b, "MSET z 1 y 2");
@@ -245,7 +322,7 @@ static void expire_renews_with_every_rule(void **state)
     resp_request(c, "PTTL k", ":20000|");
     resp_request(c, "PEXPIRE k 15000 GT", ":0|");
     resp_request(c, "PEXPIRE k 15000 LT", ":1|");
-    resp_request(c, "PEXPIRE k 16000 NX", ":0|"); /* a lock always has one */
+    resp_request(c, "PEXPIRE k 16000 NX", ":0|"); /* it has one */
     resp_request(c, "PEXPIRE k 16000 XX", ":1|");
     resp_request(c, "PEXPIRE k 17000 XX GT", ":1|");
     resp_request(c, "PTTL k", ":17000|");
@@ -256,10 +333,11 @@ static void expire_renews_with_every_rule(void **state)
     resp_request(c, "TTL nothing", ":-2|");
     resp_say(c, "PEXPIRE k 16000 NX GT");
     resp_expect_start(c, "-ERR NX and XX, GT or LT");
-    resp_say(c, "EXPIRE k 90000");
-    resp_expect_start(c, "-ERR invalid expire time");
-    resp_say(c, "PERSIST k");
-    resp_expect_start(c, "-ERR PERSIST works on counters only");
+    resp_say(c, "EXPIRE k 315360001");
+    resp_expect_start(c, "-ERR invalid expire time: a key lives");
+    resp_request(c, "EXPIRE k 9223372036854775807",
+                 "-ERR invalid expire time in 'expire' command|");
+    resp_request(c, "PERSIST k", ":1|");
     resp_request(c, "EXPIRE k -1", ":1|");
     resp_request(c, "EXISTS k", ":0|");
 }
@@ -346,8 +424,8 @@ static void the_ttl_of_a_counter_takes_every_rule(void **state)
     resp_request(c, "EXPIRE n 40 NX", ":1|");
     resp_request(c, "PEXPIREAT n 1731660607123", ":1|");
     resp_request(c, "PTTL n", ":30000|");
-    resp_say(c, "EXPIRE n 2678401");
-    resp_expect_start(c, "-ERR invalid expire time: a counter lives for at most 2678400000 ms");
+    resp_say(c, "EXPIRE n 315360001");
+    resp_expect_start(c, "-ERR invalid expire time: a counter lives for at most 315360000000 ms");
     resp_request(c, "EXPIRE n ten", "-ERR value is not an integer or out of range|");
     resp_request(c, "TTL n", ":30|");
     resp_request(c, "EXPIREAT n 1", ":1|");
@@ -361,7 +439,7 @@ static void hashes_are_locks_with_fields(void **state)
     resp_request(a, "HSET h f 1 g two f 3", ":2|");
     resp_request(a, "HGETALL h", "*4|$1|f|$1|3|$1|g|$3|two|");
     resp_request(a, "TYPE h", "+hash|");
-    resp_request(a, "TTL h", ":86400|");
+    resp_request(a, "TTL h", ":-1|");
     resp_request(a, "HINCRBY h f 4", ":7|");
     resp_request(a, "HINCRBY h new -2", ":-2|");
     resp_request(a, "HINCRBY h g 1", "-ERR hash value is not an integer|");
@@ -457,6 +535,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(set_takes_every_option_of_redis, set_up, tear_down),
         cmocka_unit_test_setup_teardown(set_refuses_what_makes_no_lock, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_expire_time_out_of_range_gets_the_range, set_up_short,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_key_may_live_for_1_ms_to_10_years, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_key_without_ttl_lives_until_it_is_deleted, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(before_version_8_a_key_has_the_ttl_of_other_locks, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(getrange_is_a_part_of_the_value, set_up, tear_down),
         cmocka_unit_test_setup_teardown(several_locks_are_taken_together, set_up, tear_down),

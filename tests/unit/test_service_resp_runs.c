@@ -7,24 +7,156 @@
 
 /* ---- runs that meet ---- */
 
-static void runs_on_one_key_take_turns(void **state)
+/* Of the clients that sent `line`, all at once, before anything is applied. */
+static void send_all(struct resp_client **clients, size_t count, const char *line)
 {
-    struct resp_client *clients[10];
     world.gateway.is_held = true;
-    for (size_t i = 0; i < 10; i++) {
+    for (size_t i = 0; i < count; i++) {
         clients[i] = client();
-        resp_send_only(clients[i], "INCR n\r\n");
+        resp_send_only(clients[i], line);
     }
     resp_world_run(&world);
-    assert_int_equal(world.gateway.submitted[COMMAND_TRANSACT], 1); /* the rest would be in vain */
+}
+
+static void deliver(void)
+{
     world.gateway.is_held = false;
     resp_world_run(&world);
+}
+
+static uint64_t conflicts(void)
+{
+    struct service_stats stats;
+    service_stats(world.service, &stats);
+    return stats.resp_conflicts;
+}
+
+/* Somebody sets a counter through another node. */
+static void count_elsewhere(const char *name, int64_t number)
+{
+    uint8_t bytes[256];
+    struct packer effects = packer_make(bytes, sizeof(bytes));
+    struct effect e = {.kind = EFFECT_COUNTER, .name = slice_of(name), .number = number};
+    struct command c;
+    struct result r;
+    assert_true(pack_effect(&effects, &e));
+    command_init(&c, COMMAND_TRANSACT);
+    c.transact.id = (struct id){78, world.gateway.index};
+    c.transact.client = slice_of("elsewhere");
+    c.transact.effects = packer_list(&effects);
+    fake_gateway_apply(&world.gateway, &c, &r);
+    assert_int_equal(r.outcome, OUTCOME_DONE);
+}
+
+static void runs_on_one_key_build_on_each_other(void **state)
+{
+    struct resp_client *clients[10];
+    send_all(clients, 10, "INCR n\r\n");
+    assert_int_equal(submitted(COMMAND_TRANSACT), 10);
+    uint64_t entries = world.gateway.entries;
+    deliver();
+    assert_int_equal(world.gateway.entries, entries + 1);
     for (size_t i = 0; i < 10; i++) {
         char expected[16];
         snprintf(expected, sizeof(expected), ":%zu|", i + 1);
         resp_expect(clients[i], expected);
     }
-    assert_int_equal(world.gateway.submitted[COMMAND_TRANSACT], 10);
+    assert_int_equal(conflicts(), 0);
+}
+
+static void what_was_built_on_a_refused_run_is_made_again(void **state)
+{
+    struct resp_client *clients[3];
+    struct resp_client *reader = client();
+    send_all(clients, 3, "INCR n\r\n");
+    resp_send_only(reader, "EVAL \"return redis.call('GET', KEYS[1])\" 1 n\r\n");
+    resp_world_run(&world);
+    assert_int_equal(submitted(COMMAND_TRANSACT), 4);
+    count_elsewhere("n", 100); /* all four conflict */
+    deliver();
+    resp_expect(clients[0], ":101|");
+    resp_expect(clients[1], ":102|");
+    resp_expect(clients[2], ":103|");
+    resp_expect(reader, "$3|103|"); /* never a number that was not applied */
+    assert_int_equal(conflicts(), 4);
+}
+
+static void a_failure_of_the_cluster_leaves_nothing_to_build_on(void **state)
+{
+    struct resp_client *clients[3];
+    send_all(clients, 3, "INCR n\r\n");
+    world.gateway.fails = HF_UNAVAILABLE;
+    deliver();
+    for (size_t i = 0; i < 3; i++) {
+        resp_expect_start(clients[i], "-CLUSTERDOWN ");
+    }
+    world.gateway.fails = HF_OK;
+    resp_request(clients[0], "INCR n", ":1|");
+    assert_int_equal(conflicts(), 0);
+}
+
+/* The entry decides the deadline of a key, and its token. */
+static void a_run_waits_for_what_only_the_entry_decides(void **state)
+{
+    struct resp_client *clients[2];
+    struct resp_client *c = client();
+    resp_request(c, "INCR n", ":1|");
+    uint64_t before = submitted(COMMAND_TRANSACT);
+    send_all(clients, 1, "PEXPIRE n 5000\r\n");
+    send_all(clients + 1, 1, "INCR n\r\n");
+    assert_int_equal(submitted(COMMAND_TRANSACT), before + 1);
+    deliver();
+    resp_expect(clients[0], ":1|");
+    resp_expect(clients[1], ":2|");
+    resp_request(c, "PTTL n", ":5000|");
+    before = submitted(COMMAND_TRANSACT);
+    send_all(clients, 1, "SET k v PX 5000\r\n");
+    send_all(clients + 1, 1, "EVAL \"return redis.call('GET', KEYS[1])\" 1 k\r\n");
+    assert_int_equal(submitted(COMMAND_TRANSACT), before + 1);
+    deliver();
+    resp_expect(clients[0], "+OK|");
+    resp_expect(clients[1], "$1|v|");
+    assert_int_equal(conflicts(), 0);
+}
+
+static void a_counter_keeps_its_deadline_for_the_next_run(void **state)
+{
+    struct resp_client *clients[3];
+    struct resp_client *c = client();
+    resp_request(c, "INCR n", ":1|");
+    resp_request(c, "PEXPIRE n 5000", ":1|");
+    send_all(clients, 3, "INCR n\r\n");
+    deliver();
+    resp_expect(clients[2], ":4|");
+    resp_request(c, "PTTL n", ":5000|");
+    send_all(clients, 1, "PERSIST n\r\n");
+    send_all(clients + 1, 1, "INCR n\r\n");
+    send_all(clients + 2, 1, "PTTL n\r\n");
+    deliver();
+    resp_expect(clients[0], ":1|");
+    resp_expect(clients[1], ":5|");
+    resp_expect(clients[2], ":-1|");
+    assert_int_equal(conflicts(), 0);
+}
+
+static void a_value_and_its_removal_are_built_on(void **state)
+{
+    struct resp_client *clients[4];
+    struct resp_client *c = client();
+    resp_request(c, "HSET h f 1", ":1|");
+    const char *add = "EVAL \"redis.call('HGET', KEYS[1], 'f'); "
+                      "return redis.call('HINCRBY', KEYS[1], 'f', 1)\" 1 h\r\n";
+    send_all(clients, 2, add);
+    send_all(
+        clients + 2, 1,
+        "EVAL \"redis.call('HGET', KEYS[1], 'f'); return redis.call('DEL', KEYS[1])\" 1 h\r\n");
+    send_all(clients + 3, 1, "EVAL \"return redis.call('EXISTS', KEYS[1])\" 1 h\r\n");
+    deliver();
+    resp_expect(clients[0], ":2|");
+    resp_expect(clients[1], ":3|");
+    resp_expect(clients[2], ":1|");
+    resp_expect(clients[3], ":0|");
+    assert_int_equal(conflicts(), 0);
 }
 
 static void a_run_that_met_a_conflict_is_made_again(void **state)
@@ -354,7 +486,16 @@ static void a_script_has_bounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(runs_on_one_key_take_turns, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(runs_on_one_key_build_on_each_other, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_was_built_on_a_refused_run_is_made_again, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_failure_of_the_cluster_leaves_nothing_to_build_on, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_run_waits_for_what_only_the_entry_decides, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_counter_keeps_its_deadline_for_the_next_run, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_value_and_its_removal_are_built_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_run_that_met_a_conflict_is_made_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(after_eight_conflicts_the_client_gets_try_again, set_up,
                                         tear_down),

@@ -143,8 +143,8 @@ static void acquire_refuses_what_makes_no_lock(void **state)
         resp_say(c, wrong[i]);
         resp_expect_start(c, "-ERR syntax error: HF.ACQUIRE key value PX");
     }
-    static const char *const times[] = {"HF.ACQUIRE k v PX 0", "HF.ACQUIRE k v PX 999",
-                                        "HF.ACQUIRE k v PX 86400001 WAIT 5"};
+    static const char *const times[] = {"HF.ACQUIRE k v PX 0", "HF.ACQUIRE k v PX -1",
+                                        "HF.ACQUIRE k v PX 315360000001 WAIT 5"};
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         resp_say(c, times[i]);
         resp_expect_start(c, "-ERR invalid expire time");

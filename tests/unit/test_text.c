@@ -156,6 +156,31 @@ static void a_traceparent_has_55_characters_in_four_fields(void **state)
     }
 }
 
+static void assert_digits(uint64_t value)
+{
+    char expected[24];
+    uint8_t text[TEXT_U64];
+    int len = snprintf(expected, sizeof(expected), "%llu", (unsigned long long)value);
+    assert_int_equal(text_put_u64(text, value), len);
+    assert_memory_equal(text, expected, (size_t)len);
+}
+
+static void numbers_have_as_many_digits_as_they_need(void **state)
+{
+    (void)state;
+    uint64_t power = 1;
+    for (unsigned digits = 0; digits < TEXT_U64; digits++, power *= 10) {
+        assert_digits(power - 1);
+        assert_digits(power);
+        assert_digits(power + 1);
+    }
+    for (unsigned bit = 0; bit < 64; bit++) {
+        assert_digits(UINT64_C(1) << bit);
+        assert_digits((UINT64_C(1) << bit) - 1);
+    }
+    assert_digits(UINT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +192,7 @@ int main(void)
         cmocka_unit_test(request_ids_are_visible_ascii),
         cmocka_unit_test(each_byte_counts_at_every_position),
         cmocka_unit_test(a_traceparent_has_55_characters_in_four_fields),
+        cmocka_unit_test(numbers_have_as_many_digits_as_they_need),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@ import { hostname } from "node:os";
 
 import { Caller } from "./caller.js";
 import { ElapsedClock } from "./clock.js";
+import { TokenSource } from "./credentials.js";
 import { asyncDispose } from "./dispose.js";
 import { Endpoints } from "./endpoints.js";
 import { Closed, Invalid, NotAcquired } from "./errors.js";
@@ -15,21 +16,19 @@ import { Request, milliseconds } from "./request.js";
 import { Watch } from "./watch.js";
 
 const OPTIONS = [
-  "endpoints", "clientId", "sessionTtl", "timeout", "connectTimeout", "token", "tenant", "tls", "ca", "cert", "key", "passphrase",
+  "endpoints", "clientId", "sessionTtl", "timeout", "connectTimeout", "token", "tokenFile", "tenant", "tls", "ca", "cert", "key", "passphrase",
   "serverName",
 ];
 
-function transportOf({ tls, ca, cert, key, passphrase, serverName, token, tenant, connectTimeout = 1000 }) {
+function transportOf({ tls, ca, cert, key, passphrase, serverName, token, tokenFile, tenant, connectTimeout = 1000 }) {
   const given = { ca, cert, key, passphrase, servername: serverName };
   const secure = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   if (tls === false && Object.keys(secure).length > 0) {
     throw new Invalid("tls is false, but options of TLS are given", "invalid_tls");
   }
   return new Transport({
-    headers: {
-      ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
-      ...(tenant === undefined ? {} : { "Holdfast-Tenant": tenant }),
-    },
+    token: new TokenSource({ token, tokenFile }),
+    tenant,
     tls: tls || Object.keys(secure).length > 0 ? { ...secure, rejectUnauthorized: true } : null,
     connectTimeout: milliseconds(connectTimeout, "connectTimeout", 1),
   });

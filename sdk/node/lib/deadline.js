@@ -59,7 +59,7 @@ export class LockLife {
 
   jeopardyAt(session) {
     const own = this.#possible().map((life) => life.confirm(session.confirmed).jeopardyAt);
-    const hold = this.hold === null ? Infinity : this.hold.safeUntil - Math.floor(this.known.ttl / 3);
+    const hold = this.hold === null ? Infinity : this.hold.safeUntil - Math.floor(this.known.ttl / 2);
     return Math.min(...own, session.jeopardyAt, hold);
   }
 

@@ -81,6 +81,14 @@ export class Closed extends HoldfastError {
   }
 }
 
+/** A fence has seen a higher token: the lock was lost. Stop the work; nothing was written. */
+export class StaleToken extends HoldfastError {
+  constructor(resource, token, highest) {
+    super(`${resource}: token ${token} is stale, token ${highest} was used here`, "stale_token");
+    Object.assign(this, { resource, token, highest });
+  }
+}
+
 /** Any other refusal of the service. `code` is that of the service. */
 export class ServiceError extends HoldfastError {}
 

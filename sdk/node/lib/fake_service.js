@@ -2,14 +2,35 @@
 
 import { randomUUID } from "node:crypto";
 
-const MAX_EVENTS = 10_000; // that a watch can resume from
+import { FakeEvents } from "./fake_events.js";
+import { CORRECTNESS, EFFICIENCY } from "./request.js";
+
+const UNCLEAN = ["expired", "session_expired", "forced", "revoked", "max_hold"]; // a lock-delay follows (S6.5)
 
 const ok = (body) => ({ status: 200, body });
 const refuse = (status, code, message) => ({ status, body: { error: { code, message } } });
 
+/** A request: it waits, then it holds. */
+class Waiter {
+  constructor({ kind, session, names, body, answer }, now) {
+    Object.assign(this, { session, names, body, answer, since: now });
+    this.mode = kind === "elections" ? "election" : (body.mode ?? "exclusive");
+    this.class = this.mode === "shared" ? "exclusive" : this.mode; // exclusive and shared are one (S6.3)
+    this.tier = body.tier ?? CORRECTNESS;
+    this.until = body.wait_timeout_ms < 0 ? Infinity : now + body.wait_timeout_ms;
+  }
+
+  shown(name) {
+    const { session, names, body, mode, tier } = this;
+    const part = names.length > 1 ? { part: names.indexOf(name) + 1, parts: names.length } : {};
+    return { name, client_id: session.clientId, owner: body.owner, mode, tier, ...part };
+  }
+}
+
 class Grant {
   constructor(waiter, token, now) {
-    Object.assign(this, { session: waiter.session, names: waiter.names, body: waiter.body, kind: waiter.kind, token });
+    const { session, names, body, mode, tier } = waiter;
+    Object.assign(this, { waiter, session, names, body, mode, tier, token, since: now });
     this.ttl = waiter.body.ttl_ms ?? waiter.session.ttl;
     this.confirmed = now;
     this.holdUntil = waiter.body.max_hold_ms ? now + waiter.body.max_hold_ms : Infinity;
@@ -23,8 +44,17 @@ class Grant {
     return Math.min(Math.max(this.confirmed, this.session.confirmed) + this.ttl, this.session.ends, this.holdUntil, this.revokedAt);
   }
 
-  get mode() {
-    return this.kind === "elections" ? "election" : (this.body.mode ?? "exclusive");
+  why(now) {
+    return now >= this.session.ends ? "session_expired" : now >= this.revokedAt ? "revoked" : now >= this.holdUntil ? "max_hold" : "expired";
+  }
+
+  holder(now) {
+    const { session, body, mode, since, ends } = this;
+    const iso = (at) => new Date(at).toISOString();
+    return {
+      client_id: session.clientId, owner: body.owner, mode, since: iso(since), expires_at: iso(ends), expires_in_ms: Math.max(ends - now, 0),
+      metadata: body.metadata ?? null,
+    };
   }
 }
 
@@ -32,10 +62,10 @@ export class FakeService {
   sessions = new Map();
   grants = [];
   queue = [];
+  epoch = 1;
   #tokens = 0;
-  #events = []; // { id, number, type, data, session }
-  #numbers = 0;
-  #streams = new Set();
+  #delayed = new Map(); // name: until when nobody gets it
+  #events = new FakeEvents();
 
   // --- what a test does ---
 
@@ -51,10 +81,21 @@ export class FakeService {
     return this.grants.find((grant) => grant.token === token);
   }
 
-  requestRevocation(grant, at, reason) {
+  requestRevocation(grant, at, reason, now) {
     grant.revokedAt = at;
-    const data = { fencing_token: grant.token, actor_id: "test", text: reason, revoked_at: new Date(at).toISOString() };
-    this.#notify("revoke_requested", data, grant.names, grant.session, true);
+    for (const name of grant.names) {
+      this.#events.emit("revoke_requested", now, grant.waiter.shown(name), {
+        session: grant.session.id, fencing_token: grant.token, actor_id: "test", text: reason, revoked_at: new Date(at).toISOString(),
+      });
+    }
+  }
+
+  /** The locks of the tier EFFICIENCY are gone (S10.2). */
+  changeLeader(now) {
+    this.epoch += 1;
+    this.grants = this.grants.filter(({ tier }) => tier !== EFFICIENCY);
+    this.#events.emit("epoch", now, {}, { everyone: true, epoch: this.epoch });
+    this.#grantNext(now);
   }
 
   // --- time ---
@@ -62,30 +103,47 @@ export class FakeService {
   /** The next moment at which something ends. */
   get nextEnd() {
     const ends = [...this.sessions.values(), ...this.grants].map((one) => one.ends);
-    return Math.min(Infinity, ...ends, ...this.queue.map((waiter) => waiter.until));
+    return Math.min(Infinity, ...ends, ...this.queue.map((waiter) => waiter.until), ...this.#delayed.values());
   }
 
   sweep(now) {
     for (const grant of this.grants.filter(({ ends }) => now >= ends)) {
-      this.end(grant, now >= grant.session.ends ? "session_expired"
-        : now >= grant.revokedAt ? "revoked" : now >= grant.holdUntil ? "max_hold" : "expired", now);
+      this.end(grant, grant.why(now), now);
     }
     for (const session of [...this.sessions.values()].filter(({ ends }) => now >= ends)) {
-      this.#endSession(session, now);
+      this.#endSession(session, "session_expired", now);
     }
     for (const waiter of this.queue.filter(({ until }) => now >= until)) {
       this.#leave(waiter, "timeout", now);
     }
+    for (const [name] of [...this.#delayed].filter(([, until]) => now >= until)) {
+      this.#delayed.delete(name);
+    }
+    this.#grantNext(now);
   }
 
   end(grant, ended, now) {
-    this.grants = this.grants.filter((other) => other !== grant);
-    grant.session.done.set(grant.body.request_id, { reason: ended === "released" ? "already_released" : "expired", ended });
-    if (ended !== "released") {
-      this.#notify("lost", { fencing_token: grant.token, ended }, grant.names, grant.session, true);
+    if (!this.grants.includes(grant)) {
+      return;
     }
-    const type = { released: "released", forced: "forced", revoked: "revoked" }[ended] ?? "expired";
-    this.#notify(type, { ended }, grant.names, grant.session);
+    const { session, waiter, tier, mode, body } = grant;
+    this.grants = this.grants.filter((other) => other !== grant);
+    session.ended.set(grant.token, ended);
+    session.done.set(body.request_id, { reason: ended === "released" ? "already_released" : "expired", ended });
+    const type = { forced: "forced", revoked: "revoked" }[ended] ?? (UNCLEAN.includes(ended) ? "expired" : "released");
+    for (const name of grant.names) {
+      this.#events.emit(type, now, waiter.shown(name), { ended });
+      if (ended !== "released") {
+        this.#events.emit("lost", now, waiter.shown(name), { session: session.id, fencing_token: grant.token, ended });
+      }
+      if (mode === "election") {
+        this.#events.emit("leader_changed", now, { name, mode, tier }, { value: "", vacant: true });
+      }
+      if (UNCLEAN.includes(ended) && body.lock_delay_ms > 0) {
+        this.#delayed.set(name, now + body.lock_delay_ms);
+        this.#events.emit("delayed", now, { name, mode, tier }, { delayed_until: new Date(now + body.lock_delay_ms).toISOString() });
+      }
+    }
     this.#grantNext(now);
   }
 
@@ -93,6 +151,7 @@ export class FakeService {
 
   /** A promise of the answer. */
   async handle(method, path, text, now) {
+    this.sweep(now);
     const body = text === "" ? {} : JSON.parse(text);
     const [kind, ...rest] = path.split("/").slice(3).map(decodeURIComponent);
     if (kind === "sessions") {
@@ -105,33 +164,37 @@ export class FakeService {
       return refuse(404, "session_not_found", "there is no such session");
     }
     if (verb === "acquire" || verb === "campaign") {
-      return this.#acquire({ kind, session, names, body, since: now }, now);
+      return this.#acquire(new Waiter({ kind, session, names, body }, now), now);
     }
     const grant = this.grants.find((one) => one.token === body.fencing_token && one.session === session);
+    const ended = session.ended.get(body.fencing_token);
+    const outcome = grant !== undefined ? { reason: "ok" } : ended === undefined ? { reason: "not_owner" } : { reason: "expired", ended };
     if (verb === "renew") {
-      if (grant === undefined) {
-        return ok({ renewed: false, reason: "not_owner" });
+      if (grant !== undefined) {
+        Object.assign(grant, { confirmed: now, ttl: body.ttl_ms ?? grant.ttl });
       }
-      Object.assign(grant, { confirmed: now, ttl: body.ttl_ms ?? grant.ttl });
-      return ok({ renewed: true, reason: "ok", leader_epoch: 1 });
+      return ok({ renewed: grant !== undefined, leader_epoch: this.epoch, ...outcome });
     }
     if (grant !== undefined) {
       this.end(grant, "released", now);
+    } else if (ended === "released") {
+      Object.assign(outcome, { reason: "already_released", ended: undefined });
     }
-    return ok({ released: grant !== undefined, reason: grant === undefined ? "not_owner" : "ok" });
+    return ok({ [verb === "resign" ? "resigned" : "released"]: grant !== undefined, ...outcome });
   }
 
   #session(method, [id, verb], body, now) {
     if (method === "POST" && id === undefined) {
-      const session = { id: randomUUID(), clientId: body.client_id, ttl: body.ttl_ms, confirmed: now, done: new Map() };
+      const session = { id: randomUUID(), clientId: body.client_id, ttl: body.ttl_ms, confirmed: now, done: new Map(), ended: new Map() };
       Object.defineProperty(session, "ends", { get: () => session.confirmed + session.ttl });
       this.sessions.set(session.id, session);
-      return ok({ session_id: session.id, ttl_ms: session.ttl, keepalive_ms: Math.floor(session.ttl / 3), leader_epoch: 1 });
+      this.#events.emit("session_opened", now, { client_id: session.clientId });
+      return ok({ session_id: session.id, ttl_ms: session.ttl, keepalive_ms: Math.floor(session.ttl / 3), leader_epoch: this.epoch });
     }
     const session = this.sessions.get(id);
     if (method === "DELETE") {
       if (session !== undefined) {
-        this.#endSession(session, now);
+        this.#endSession(session, "session_closed", now);
       }
       return ok({ closed: true });
     }
@@ -139,13 +202,14 @@ export class FakeService {
       return refuse(404, "session_not_found", "there is no such session");
     }
     session.confirmed = now;
-    return ok({ alive: true, session_id: id, leader_epoch: 1 });
+    return ok({ alive: true, session_id: id, leader_epoch: this.epoch });
   }
 
-  #endSession(session, now) {
+  #endSession(session, why, now) {
     this.sessions.delete(session.id);
     this.queue.filter((waiter) => waiter.session === session).forEach((waiter) => this.#leave(waiter, "cancelled", now));
-    this.grants.filter((grant) => grant.session === session).forEach((grant) => this.end(grant, "session_closed", now));
+    this.grants.filter((grant) => grant.session === session).forEach((grant) => this.end(grant, why, now));
+    this.#events.emit(why, now, { client_id: session.clientId });
   }
 
   #acquire(waiter, now) {
@@ -173,31 +237,57 @@ export class FakeService {
         waiting.answer = (answer) => resolve(ok(answer));
         return;
       }
-      const wait = body.wait_timeout_ms;
-      Object.assign(waiter, { until: wait < 0 ? Infinity : now + wait, answer: (answer) => resolve(ok(answer)) });
-      this.queue.push(waiter);
-      this.#grantNext(now);
-      if (wait === 0 && this.queue.includes(waiter)) {
-        this.#leave(waiter, "held", now);
+      waiter.answer = (answer) => resolve(ok(answer));
+      const conflict = waiter.names.map((name) => this.#conflict(waiter, name)).find((why) => why !== null);
+      if (conflict === "wrong_tier") {
+        resolve(refuse(409, "wrong_tier", `${waiter.names.join(", ")}: in use in the other tier`));
+      } else if (conflict !== undefined) {
+        this.#refuse(waiter, conflict, now);
+      } else {
+        this.#enqueue(waiter, now);
       }
     });
   }
 
+  /** Why it cannot even wait: another tier, class or limit of the name (S6.3). */
+  #conflict({ class: kind, tier, body }, name) {
+    const others = [...this.grants.map(({ waiter }) => waiter), ...this.queue].filter(({ names }) => names.includes(name));
+    const differs = (isOther) => others.some(isOther);
+    return differs((other) => other.tier !== tier) ? "wrong_tier"
+      : kind === "semaphore" && body.permits > body.limit ? "permits_exceed_limit"
+        : differs((other) => other.class !== kind) ? "mode_mismatch"
+          : differs((other) => other.body.limit !== body.limit) ? "limit_mismatch" : null;
+  }
+
+  #enqueue(waiter, now) {
+    this.queue.push(waiter);
+    this.#grantNext(now);
+    if (!this.queue.includes(waiter)) {
+      return;
+    }
+    if (waiter.body.wait_timeout_ms === 0) {
+      this.queue = this.queue.filter((other) => other !== waiter);
+      this.#refuse(waiter, waiter.names.some((name) => this.#delayed.has(name)) ? "delayed" : "held", now);
+    } else {
+      waiter.names.forEach((name) => this.#events.emit("queued", now, waiter.shown(name)));
+    }
+  }
+
+  #refuse(waiter, reason, now) {
+    const holder = this.grants.find(({ names }) => names.some((name) => waiter.names.includes(name)));
+    waiter.answer({ acquired: false, reason, holder: holder?.holder(now) ?? null, queue_length: this.waiters(waiter.names[0]) });
+  }
+
   #leave(waiter, reason, now) {
     this.queue = this.queue.filter((other) => other !== waiter);
-    const [holder] = this.grants.filter((grant) => grant.names.some((name) => waiter.names.includes(name)));
-    waiter.answer({
-      acquired: false,
-      reason,
-      holder: holder === undefined ? null : { client_id: holder.session.clientId },
-      queue_length: this.waiters(waiter.names[0]),
-    });
+    this.#refuse(waiter, reason, now);
+    waiter.names.forEach((name) => this.#events.emit("wait_ended", now, waiter.shown(name), { reason }));
     this.#grantNext(now);
   }
 
   /** Strict queues (S6.1): grants what is first in all of its queues and fits. */
   #grantNext(now) {
-    const blocked = new Set();
+    const blocked = new Set([...this.#delayed].filter(([, until]) => now < until).map(([name]) => name));
     for (const waiter of [...this.queue]) {
       if (waiter.names.every((name) => !blocked.has(name) && this.#fits(name, waiter))) {
         this.queue = this.queue.filter((other) => other !== waiter);
@@ -231,55 +321,29 @@ export class FakeService {
       }
     }
     this.grants.push(grant);
-    this.#notify("granted", {}, grant.names, grant.session);
+    for (const name of grant.names) {
+      this.#events.emit("granted", now, waiter.shown(name));
+      if (grant.mode === "election") {
+        this.#events.emit("leader_changed", now, waiter.shown(name), { value: grant.body.value ?? "", vacant: false });
+      }
+    }
     waiter.answer(this.#grantBody(grant));
   }
 
   #grantBody(grant) {
     return {
-      [grant.kind === "elections" ? "elected" : "acquired"]: true,
+      [grant.mode === "election" ? "elected" : "acquired"]: true,
       fencing_token: grant.token,
-      leader_epoch: 1,
+      leader_epoch: this.epoch,
+      tier: grant.tier,
       waited_ms: grant.waited,
       slot: grant.slot,
     };
   }
 
-  // --- events ---
-
-  /** @param isOwn only for the stream of the session */
-  #notify(type, data, names, session, isOwn = false) {
-    for (const name of names) {
-      this.#numbers += 1;
-      const event = {
-        number: this.#numbers,
-        session: isOwn ? session.id : null,
-        name,
-        text: `id: ${this.#numbers}-0\nevent: ${type}\ndata: ${JSON.stringify({ type, name, client_id: session.clientId, ...data })}\n\n`,
-      };
-      this.#events.push(event);
-      if (this.#events.length > MAX_EVENTS) {
-        this.#events.shift();
-      }
-      this.#streams.forEach((stream) => stream(event));
-    }
-  }
-
   /** Calls `deliver` with the text of each event after `lastId`. Returns the function that ends it. */
   subscribe(path, lastId, deliver) {
     const query = new URL(path, "http://fake").searchParams;
-    const session = query.get("session_id");
-    const prefix = query.get("prefix") ?? "";
-    const stream = (event) => {
-      if (session === null ? event.session === null && event.name.startsWith(prefix) : event.session === session) {
-        deliver(event.text);
-      }
-    };
-    deliver(`id: ${this.#numbers}-0\nevent: ready\ndata: {}\n\n`);
-    if (lastId !== undefined) {
-      this.#events.filter((event) => event.number > Number(lastId.split("-")[0])).forEach(stream);
-    }
-    this.#streams.add(stream);
-    return () => this.#streams.delete(stream);
+    return this.#events.subscribe({ session: query.get("session_id"), prefix: query.get("prefix") ?? "", lastId }, deliver);
   }
 }

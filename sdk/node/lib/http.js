@@ -3,7 +3,7 @@
 import http from "node:http";
 import https from "node:https";
 
-import { Invalid } from "./errors.js";
+import { checkHeader } from "./credentials.js";
 
 const MAX_BODY = 16 * 1024 * 1024;
 const MAX_IDLE = 8; // connections that are kept for a node
@@ -41,19 +41,16 @@ async function readBody(response) {
 }
 
 export class Transport {
+  #token;
   #headers;
   #tls;
   #connectTimeout;
   #agents = new Map();
 
   /** @param tls options of node:tls, or null */
-  constructor({ headers, tls, connectTimeout }) {
-    for (const [name, value] of Object.entries(headers)) {
-      if (typeof value !== "string" || !/^[\x20-\x7e]+$/.test(value)) {
-        throw new Invalid(`the value for the header ${name} has characters that a header cannot have`, "invalid_credentials");
-      }
-    }
-    this.#headers = headers;
+  constructor({ token, tenant, tls, connectTimeout }) {
+    this.#token = token;
+    this.#headers = tenant === undefined ? {} : { "Holdfast-Tenant": checkHeader("tenant", tenant) };
     this.#tls = tls;
     this.#connectTimeout = connectTimeout;
   }
@@ -76,7 +73,7 @@ export class Transport {
         method,
         path,
         agent: this.#agent(endpoint),
-        headers: { ...this.#headers, ...headers, "Content-Type": "application/json", "Content-Length": Buffer.byteLength(body) },
+        headers: { ...this.#headers, ...this.#token.headers, ...headers, "Content-Type": "application/json", "Content-Length": Buffer.byteLength(body) },
       });
       const destroy = (why) => {
         timers.why ??= why;
@@ -113,8 +110,17 @@ export class Transport {
     });
   }
 
-  /** One attempt. Throws NotSent or Broken; of a timeout, Broken. */
-  async request(endpoint, { method, path, body = "", timeout, signal }) {
+  /** One attempt. Throws NotSent or Broken; of a timeout, Broken. After a 401, a token that has changed in its file is tried. */
+  async request(endpoint, request) {
+    const response = await this.#request(endpoint, request);
+    return response.status === 401 && this.reloadToken() ? this.#request(endpoint, request) : response;
+  }
+
+  reloadToken() {
+    return this.#token.reload();
+  }
+
+  async #request(endpoint, { method, path, body = "", timeout, signal }) {
     const timers = {};
     const started = this.#start(endpoint, { method, path, body, signal, timers });
     timers.answer = setTimeout(() => timers.destroy("no answer in time"), timeout);

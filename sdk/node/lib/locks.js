@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import { ATTEMPT_MS, Cancelled, RETRY_MS } from "./caller.js";
 import { sleep } from "./clock.js";
 import { Life, LockLife } from "./deadline.js";
-import { Closed, Invalid, LockLost, NotAcquired, NotHeld, OutcomeUnknown, ServiceError, Unreachable, WaitTimeout, fromAnswer } from "./errors.js";
+import { Closed, LockLost, NotAcquired, NotHeld, OutcomeUnknown, ServiceError, Unreachable, WaitTimeout, fromAnswer } from "./errors.js";
 import { HELD, Held, LOST, RELEASED } from "./held.js";
 import { Broken, NotSent } from "./http.js";
 import { milliseconds } from "./request.js";
@@ -265,9 +265,6 @@ export class Locks {
 
   /** Sets the TTL. */
   async renew(held, ttl) {
-    if (held.request.mode === "election") {
-      throw new Invalid("the TTL of an election cannot be changed; its leader is kept alive by the client", "invalid_mode");
-    }
     const ttlMs = milliseconds(ttl, "ttl", 1000);
     const until = this.#clock.now() + this.#timeout;
     const earlier = held.renewing;

@@ -27,10 +27,10 @@ export function encodeName(name) {
 }
 
 const OPTIONS = {
-  exclusive: ["ttl", "wait", "signal", "tier", "metadata", "maxHold", "lockDelay", "shared"],
-  semaphore: ["ttl", "wait", "signal", "tier", "metadata", "maxHold", "lockDelay", "permits"],
-  multi: ["ttl", "wait", "signal", "tier", "metadata", "maxHold", "lockDelay"],
-  election: ["ttl", "wait", "signal", "metadata", "maxHold", "lockDelay", "value"],
+  exclusive: ["ttl", "wait", "signal", "tier", "metadata", "maxHold", "lockDelay", "detectDeadlock", "trace", "shared"],
+  semaphore: ["ttl", "wait", "signal", "tier", "metadata", "maxHold", "lockDelay", "detectDeadlock", "trace", "permits"],
+  multi: ["ttl", "wait", "signal", "tier", "metadata", "maxHold", "lockDelay", "detectDeadlock", "trace"],
+  election: ["ttl", "wait", "signal", "metadata", "maxHold", "lockDelay", "trace", "value"],
 };
 
 /** An unknown option is an error: a misspelt `wait` would wait without limit. */
@@ -58,6 +58,8 @@ export class Request {
     this.metadata = options.metadata;
     this.maxHold = options.maxHold === undefined ? null : milliseconds(options.maxHold, "maxHold", 100);
     this.lockDelay = milliseconds(options.lockDelay ?? 0, "lockDelay");
+    this.detectDeadlock = options.detectDeadlock ?? false;
+    this.trace = options.trace ?? "";
     this.limit = more.limit;
     this.permits = options.permits ?? 1;
     this.value = options.value ?? "";
@@ -81,7 +83,7 @@ export class Request {
     if (this.isMulti) {
       return `/api/v1/multilock/${verb}`;
     }
-    if (this.mode === "election") {
+    if (this.mode === "election" && verb !== "renew") {
       return `/api/v1/elections/${this.#path}/${verb === "acquire" ? "campaign" : "resign"}`;
     }
     return `/api/v1/locks/${this.#path}/${verb}`;
@@ -102,6 +104,8 @@ export class Request {
       ...(this.metadata !== undefined ? { metadata: this.metadata } : {}),
       ...(this.maxHold !== null ? { max_hold_ms: this.maxHold } : {}),
       ...(this.lockDelay > 0 ? { lock_delay_ms: this.lockDelay } : {}),
+      ...(this.detectDeadlock ? { detect_deadlock: true } : {}),
+      ...(this.trace !== "" ? { trace: this.trace } : {}),
     };
   }
 

@@ -69,6 +69,9 @@ export class Stream {
       if (answer.status === 503 || answer.status === 504) {
         throw new Broken("the node cannot serve the stream now");
       }
+      if (answer.status === 401 && this.#caller.transport.reloadToken()) {
+        throw new Broken("the token has changed in its file");
+      }
       if (answer.status !== 200) {
         throw fromAnswer(answer.status, answer.body);
       }

@@ -7,8 +7,7 @@
 //   await cluster.lose(lock);      // or: cluster.disconnect(client); await cluster.advance(31_000);
 //   assert.throws(() => lock.check(), LockLost);
 //
-// Time moves only by `advance`, also for timeouts and the end of a wait. Not part of the fake: lock-delays, deadlock detection, the
-// difference of the tiers, TLS and credentials.
+// Time moves only by `advance`, also for timeouts and the end of a wait. Not part of the fake: deadlock detection, TLS and credentials.
 
 import { Holdfast } from "./client.js";
 import { FakeService } from "./fake_service.js";
@@ -78,6 +77,9 @@ class FakeTransport {
   }
 
   request(endpoint, { method, path, body = "", timeout, signal }) {
+    if (method === "DELETE") { // the end of the client
+      this.connect();
+    }
     return new Promise((resolve, reject) => {
       const isSent = this.isConnected;
       const error = isSent ? new Broken("no answer in time") : new NotSent("connecting timed out");
@@ -119,6 +121,10 @@ class FakeTransport {
       }
     }
     return { status: 200, body: {}, pieces: read() };
+  }
+
+  reloadToken() {
+    return false;
   }
 
   closeIdle() {}
@@ -185,8 +191,14 @@ export class FakeCluster {
   async revoke(lock, ms = 30_000, reason = "test") {
     const grant = this.#service.grantOf(lock.fenceToken);
     if (grant !== undefined) {
-      this.#service.requestRevocation(grant, this.#clock.now() + ms, reason);
+      this.#service.requestRevocation(grant, this.#clock.now() + ms, reason, this.#clock.now());
     }
+    await settle();
+  }
+
+  /** A failover: locks of the tier EFFICIENCY are lost, others are not. */
+  async changeLeader() {
+    this.#service.changeLeader(this.#clock.now());
     await settle();
   }
 

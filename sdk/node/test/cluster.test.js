@@ -109,6 +109,9 @@ test("a_renewal_sets_the_ttl", async () => {
   const lock = await cluster.client().lock("renewed", { ttl: 2000 });
   await lock.renew(20_000);
   assert.ok(lock.safeFor > 10_000);
+  const leader = await cluster.client().campaign("renewed-leader", { ttl: 2000 });
+  await leader.renew(20_000);
+  assert.ok(leader.safeFor > 10_000);
 });
 
 test("a_watch_yields_events_in_order_and_ends", async () => {

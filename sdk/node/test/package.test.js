@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -16,10 +17,20 @@ const FOLDER = fileURLToPath(new URL("..", import.meta.url));
 const TSC = "/usr/bin/tsc"; // Debian's node-typescript
 const read = (name) => readFileSync(join(FOLDER, name), "utf8");
 
-function run(command, ...words) {
-  const done = spawnSync(command, words, { cwd: FOLDER, encoding: "utf8", timeout: PATIENCE_MS });
+function runIn(cwd, command, ...words) {
+  const done = spawnSync(command, words, { cwd, encoding: "utf8", timeout: PATIENCE_MS });
   assert.equal(done.status, 0, `${command} ${words.join(" ")}: ${done.error ?? ""}\n${done.stdout}${done.stderr}`);
   return done.stdout;
+}
+
+const run = (command, ...words) => runIn(FOLDER, command, ...words);
+
+function findNpm(t) {
+  const npm = ["/usr/bin/npm", "/usr/local/bin/npm"].find(existsSync);
+  if (npm === undefined) {
+    skipOrFail(t, "npm is not installed");
+  }
+  return npm;
 }
 
 /** CI has everything. */
@@ -39,9 +50,9 @@ test("the_types_are_those_that_an_application_needs", (t) => {
 test("what_is_typed_exists_and_what_exists_is_typed", () => {
   for (const [name, module] of [["index.d.ts", holdfast], ["testing.d.ts", testing]]) {
     const types = read(name);
-    const exported = [...types.matchAll(/^export (?:class|const) (\w+)/gm)].map(([, word]) => word);
+    const exported = [...types.matchAll(/^export (?:class|const|function) (\w+)/gm)].map(([, word]) => word);
     assert.deepEqual(exported.sort(), Object.keys(module).sort());
-    for (const type of ["Lock", "Watch", "Holdfast", "FakeCluster"].filter((one) => one in module)) {
+    for (const type of ["Lock", "Watch", "Holdfast", "FakeCluster", "MemoryFence"].filter((one) => one in module)) {
       const body = new RegExp(`^export class ${type} .*?^}`, "ms").exec(types)[0];
       const typed = [...body.matchAll(/^ {2}(?:readonly )?(\w+)(?:<.*?>)?[(:]/gm)].map(([, word]) => word);
       const inherited = ["on", "once", "off"]; // of EventEmitter
@@ -52,9 +63,8 @@ test("what_is_typed_exists_and_what_exists_is_typed", () => {
 });
 
 test("the_package_has_its_files_and_no_others", (t) => {
-  const npm = ["/usr/bin/npm", "/usr/local/bin/npm"].find(existsSync);
+  const npm = findNpm(t);
   if (npm === undefined) {
-    skipOrFail(t, "npm is not installed");
     return;
   }
   const [packed] = JSON.parse(run(npm, "pack", "--dry-run", "--json", "--offline", "--ignore-scripts"));
@@ -83,16 +93,22 @@ test("the_examples_of_the_readme_run", async (t) => {
   const cluster = await makeCluster(t, { nodes: 1 });
   const named = '["10.0.0.1:4653", "10.0.0.2:4653", "10.0.0.3:4653"]';
   assert.ok(first.includes(named));
-  const folder = mkdtempSync(join(FOLDER, "test", ".readme-")); // inside the package, so that its name is known
+  const npm = findNpm(t);
+  if (npm === undefined) {
+    return;
+  }
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-readme-"));
   try {
+    writeFileSync(join(folder, "package.json"), "{}");
+    runIn(folder, npm, "install", "--offline", "--no-audit", "--no-fund", "--ignore-scripts", FOLDER);
     const write = (name, code) => {
       writeFileSync(join(folder, name), code);
       return join(folder, name);
     };
     const writer = "const writeBalance = async ({ fence }) => console.log(`fence ${fence > 0}`);\n";
-    assert.equal(run(process.execPath, write("first.mjs", writer + first.replace(named, JSON.stringify(cluster.endpoints)))), "fence true\n");
+    assert.equal(runIn(folder, process.execPath, write("first.mjs", writer + first.replace(named, JSON.stringify(cluster.endpoints)))), "fence true\n");
     const worker = "const work = async (lock) => lock.check();\n";
-    run(process.execPath, "--test", write("second.test.mjs", worker + second));
+    runIn(folder, process.execPath, "--test", write("second.test.mjs", worker + second));
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Closed, Invalid, LockLost, NotAcquired, NotHeld, OutcomeUnknown, Unreachable, WaitTimeout } from "../lib/index.js";
+import { Closed, EFFICIENCY, Invalid, LockLost, NotAcquired, NotHeld, OutcomeUnknown, Unreachable, WaitTimeout } from "../lib/index.js";
 import { FakeCluster } from "../lib/testing.js";
 
 const fakeTest = (name, run) => test(name, () => run(new FakeCluster()));
@@ -163,6 +163,35 @@ fakeTest("modes", async (fake) => {
   assert.deepEqual(fake.holders("cron"), []);
 });
 
+fakeTest("a_failover_loses_the_locks_of_the_tier_efficiency", async (fake) => {
+  const client = fake.client();
+  const [kept, lost] = [await client.lock("kept"), await client.lock("fast", { tier: EFFICIENCY })];
+  await fake.changeLeader();
+  assert.equal(lost.signal.reason.code, "epoch");
+  assert.deepEqual(fake.holders("fast"), []);
+  kept.check();
+  assert.ok(await client.tryLock("fast", { tier: EFFICIENCY }));
+});
+
+fakeTest("a_lock_delay_follows_an_unclean_end", async (fake) => {
+  const client = fake.client();
+  await fake.lose(await client.lock("n", { lockDelay: 5000 }));
+  await assert.rejects(client.lock("n", { wait: 0 }), { name: "NotAcquired", code: "delayed" });
+  const waiting = client.lock("n");
+  await fake.advance(4999);
+  assert.equal(fake.waiters("n"), 1);
+  await fake.advance(1);
+  (await waiting).check();
+});
+
+fakeTest("a_disconnected_client_can_be_closed", async (fake) => {
+  const client = fake.client();
+  await client.lock("n");
+  fake.disconnect(client);
+  await client.close();
+  assert.deepEqual(fake.holders("n"), []);
+});
+
 fakeTest("with_lock_releases_and_throws_what_counts", async (fake) => {
   const client = fake.client();
   await assert.rejects(client.withLock("n", () => Promise.reject(new RangeError("of the work"))), RangeError);
@@ -209,6 +238,9 @@ fakeTest("a_renewal_sets_the_ttl", async (fake) => {
   await assert.rejects(lock.renew(10), Invalid);
   await lock.release();
   await assert.rejects(lock.renew(8000), NotHeld);
+  const leader = await client.campaign("e", { ttl: 2000 });
+  await leader.renew(20_000);
+  assert.ok(leader.safeFor > 19_000);
 });
 
 fakeTest("a_renewal_without_answer_counts_with_the_shorter_ttl", async (fake) => {

@@ -1,12 +1,15 @@
 // Compiled by package.test.js: what an application writes, and what it must not write.
 
-import { CORRECTNESS, Holdfast, Lock, LockLost, NotAcquired, Revocation, WatchEvent } from "holdfast";
+import { CORRECTNESS, Holdfast, MemoryFence, StaleToken, optionsFromEnv, Lock, LockLost, NotAcquired, Revocation, WatchEvent } from "holdfast";
 import { FakeCluster } from "holdfast/testing";
 
 export async function use(signal: AbortSignal): Promise<number> {
   const client = new Holdfast({ endpoints: ["h:1"], ca: "pem", cert: "pem", key: new Uint8Array(), token: "t", tenant: "red" });
-  const lock: Lock = await client.lock("n", { ttl: 30_000, wait: 0, tier: CORRECTNESS, shared: true, signal, metadata: { a: [1] } });
+  const lock: Lock = await client.lock("n", { ttl: 30_000, wait: 0, tier: CORRECTNESS, shared: true, detectDeadlock: true, trace: "t", signal, metadata: { a: [1] } });
   lock.check();
+  new MemoryFence().guard("resource", lock.fenceToken);
+  await new Holdfast({ ...optionsFromEnv(), tokenFile: "/token" }).close();
+  const highest: number = new StaleToken("resource", 1, 2).highest;
   lock.on("lost", (error) => {
     const code: string = error.code;
     return error instanceof LockLost && code;
@@ -29,6 +32,7 @@ export async function use(signal: AbortSignal): Promise<number> {
   await client[Symbol.asyncDispose]();
   const fake = new FakeCluster();
   await fake.advance(1000);
+  await fake.changeLeader();
   await fake.lose(await fake.client("a", { sessionTtl: 1000 }).lock("n"));
   // @ts-expect-error: there is no such option
   await client.lock("n", { waits: 5 });
@@ -40,5 +44,5 @@ export async function use(signal: AbortSignal): Promise<number> {
   new Lock();
   // @ts-expect-error: there is no such event
   lock.on("gone", () => {});
-  return maybe instanceof Lock ? token + result.length + (slot ?? 0) : new NotAcquired("").queueLength;
+  return maybe instanceof Lock ? token + highest + result.length + (slot ?? 0) : new NotAcquired("").queueLength;
 }

@@ -7,6 +7,7 @@
 
 from .aio import AsyncClient, AsyncLock, AsyncLockRequest
 from .client import Client, Lock, LockRequest
+from .credentials import tls_context
 from .errors import (Closed, Denied, Forked, HoldfastError, Invalid, LimitReached, LockLost, NotAcquired, NotHeld,
                      OutcomeUnknown, ServiceError, Unreachable, WaitTimeout)
 from .held import Revocation
@@ -18,4 +19,5 @@ __all__ = [
     "AsyncClient", "AsyncLock", "AsyncLockRequest", "CORRECTNESS", "Client", "Closed", "Denied", "EFFICIENCY", "Event",
     "Forked", "HoldfastError", "Invalid", "LimitReached", "Lock", "LockLost", "LockRequest", "NotAcquired", "NotHeld",
     "OutcomeUnknown", "Revocation", "ServiceError", "Unreachable", "WaitTimeout", "Watch",
+    "tls_context",
 ]

@@ -3,6 +3,8 @@
 import random
 from typing import List, Optional, Sequence, Tuple
 
+from .errors import Invalid
+
 OPENS_AFTER = 3  # failures in a row
 RETRY_MS = 25
 OPEN_MS = 250
@@ -18,7 +20,7 @@ def parse(text: str) -> Tuple[str, int]:
     """HOST:PORT or [IPV6]:PORT."""
     host, colon, port = text.strip().rpartition(":")
     if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ValueError(f"the endpoint {text!r} is not HOST:PORT or [IPV6]:PORT")
+        raise Invalid(f"the endpoint {text!r} is not HOST:PORT or [IPV6]:PORT", "invalid_endpoint")
     return host.strip("[]"), int(port)
 
 
@@ -43,7 +45,7 @@ class Endpoint:
 class Endpoints:
     def __init__(self, addresses: Sequence[str]) -> None:
         if not addresses:
-            raise ValueError("no endpoint was given")
+            raise Invalid("no endpoint was given", "invalid_endpoint")
         self.all: List[Endpoint] = [Endpoint(text) for text in addresses]
         self._attempts = 0
 

@@ -8,7 +8,6 @@ import logging
 import os
 import queue
 import socket
-import ssl
 import threading
 import uuid
 from typing import Any, Callable, Coroutine, Optional, Sequence, TypeVar
@@ -27,24 +26,14 @@ T = TypeVar("T")
 
 class Engine:
     def __init__(self, endpoints: Sequence[str], client_id: Optional[str], session_ttl: float, timeout: float,
-                 token: Optional[str], tenant: Optional[str], tls: Optional[ssl.SSLContext],
-                 connect_timeout: float, *, clock: Optional[Clock] = None, transport: Optional[Transport] = None,
+                 transport: Transport, *, clock: Optional[Clock] = None,
                  loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
-        """The last three are for tests: in place of the real ones."""
+        """`clock` and `loop` are for tests: in place of the real ones."""
         self._pid = os.getpid()
         self.clock = clock or system_clock()
         self.timeout = timeout
-        headers = {}
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-        if tenant:
-            headers["Holdfast-Tenant"] = tenant
-        for value in headers.values():
-            if not value.isascii() or not value.isprintable():
-                raise ValueError("the token or tenant has characters that a header cannot have")
         name = client_id or f"{socket.gethostname()}-{self._pid}-{uuid.uuid4().hex[:8]}"
-        self.caller = Caller(self.clock, Endpoints(endpoints),
-                             transport or Transport(headers, tls, connect_timeout))
+        self.caller = Caller(self.clock, Endpoints(endpoints), transport)
         self._loop = loop or asyncio.new_event_loop()
         self.locks = Locks(self.caller, name, milliseconds(session_ttl, "session_ttl", 1000), timeout)
         self._callbacks: "queue.SimpleQueue[Optional[Callable[[], None]]]" = queue.SimpleQueue()

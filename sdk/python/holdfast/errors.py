@@ -61,7 +61,7 @@ class Denied(HoldfastError):
     code = "denied"
 
 
-class Invalid(HoldfastError):
+class Invalid(HoldfastError, ValueError):
     """An argument is wrong."""
 
     code = "invalid"

@@ -1,16 +1,20 @@
 """What both facades share: the arguments of a client, its requests, and the callbacks of a handle."""
 
+import os
 import ssl
 from dataclasses import dataclass
-from typing import Any, Callable, Generic, Optional, Sequence, TypeVar, Union
+from typing import Any, Callable, Generic, Optional, Sequence, Type, TypeVar, Union
 
+from .credentials import TokenSource, of_environment
 from .engine import Engine
 from .handle import Handle
 from .held import Revocation
+from .http import Transport
 from .request import CORRECTNESS, Request
 
 L = TypeVar("L", bound=Handle)
 R = TypeVar("R")
+C = TypeVar("C", bound="Facade[Any, Any]")
 
 
 @dataclass(frozen=True)
@@ -39,14 +43,26 @@ class Facade(Generic[L, R]):
 
     `endpoints`: "HOST:PORT,HOST:PORT" or a list. `session_ttl`: seconds that everything of this client outlives it;
     no lock outlives it longer, whatever its ttl. `timeout`: seconds until a call without an answer fails.
-    `tls`: True is verification with the CAs of the system; a context may have other CAs and a client certificate."""
+    `tls`: True is verification with the CAs of the system; a context may have other CAs and a client certificate.
+    `server_name`: the name in the certificates, if it is not the host of the endpoint. `token_file`: has the token, only its
+    owner may read it, and it is read again when a node refuses the token."""
 
     def __init__(self, endpoints: Union[str, Sequence[str]] = "127.0.0.1:4653", *, client_id: Optional[str] = None,
                  session_ttl: float = 30, timeout: float = 10, connect_timeout: float = 1, token: Optional[str] = None,
-                 tenant: Optional[str] = None, tls: Union[None, bool, ssl.SSLContext] = None) -> None:
+                 token_file: Optional[str] = None, tenant: Optional[str] = None,
+                 tls: Union[None, bool, ssl.SSLContext] = None, server_name: Optional[str] = None) -> None:
         addresses = endpoints.split(",") if isinstance(endpoints, str) else list(endpoints)
         context = ssl.create_default_context() if tls is True else tls or None
-        self.engine = Engine(addresses, client_id, session_ttl, timeout, token, tenant, context, connect_timeout)
+        transport = Transport(TokenSource(token, token_file), tenant, context, server_name, connect_timeout)
+        self.engine = Engine(addresses, client_id, session_ttl, timeout, transport)
+
+    @classmethod
+    def from_env(cls: Type[C], *, client_id: Optional[str] = None, session_ttl: float = 30, timeout: float = 10,
+                 connect_timeout: float = 1) -> C:
+        """With the settings of the environment that libholdfast and the command line use, too: HOLDFAST_ENDPOINTS, HOLDFAST_CA,
+        HOLDFAST_CERT, HOLDFAST_KEY, HOLDFAST_SERVER_NAME, HOLDFAST_TOKEN_FILE and HOLDFAST_TENANT."""
+        return cls(client_id=client_id, session_ttl=session_ttl, timeout=timeout, connect_timeout=connect_timeout,
+                   **of_environment(os.environ))
 
     def _request(self, request: Request, callbacks: Callbacks[L]) -> R:
         raise NotImplementedError

@@ -3,8 +3,9 @@
 import asyncio
 import json
 import ssl
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
+from .credentials import TokenSource, check_header
 from .endpoints import Endpoint
 
 MAX_LINE = 64 * 1024
@@ -116,16 +117,20 @@ class Connection:
 class Transport:
     """Connections to all nodes. Belongs to the event loop of the engine."""
 
-    def __init__(self, headers: Mapping[str, str], tls: Optional[ssl.SSLContext], connect_timeout: float) -> None:
-        self._headers = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    def __init__(self, token: TokenSource, tenant: Optional[str], tls: Optional[ssl.SSLContext], server_name: Optional[str],
+                 connect_timeout: float) -> None:
+        self._token = token
+        self._tenant = f"Holdfast-Tenant: {check_header('tenant', tenant)}\r\n" if tenant else ""
         self._tls = tls
+        self._server_name = server_name if tls else None
         self._connect_timeout = connect_timeout
         self._idle: Dict[Endpoint, List[Connection]] = {}
 
     async def open(self, endpoint: Endpoint) -> Connection:
         try:
             reader, writer = await asyncio.wait_for(
-                asyncio.open_connection(endpoint.host, endpoint.port, ssl=self._tls, limit=MAX_LINE),
+                asyncio.open_connection(endpoint.host, endpoint.port, ssl=self._tls, server_hostname=self._server_name,
+                                        limit=MAX_LINE),
                 self._connect_timeout)
         except asyncio.TimeoutError:
             raise NotSent("connecting timed out") from None
@@ -135,7 +140,7 @@ class Transport:
 
     def head(self, endpoint: Endpoint, method: str, path: str, length: int, more: str = "") -> bytes:
         host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
-        return (f"{method} {path} HTTP/1.1\r\nHost: {host}:{endpoint.port}\r\n{self._headers}{more}"
+        return (f"{method} {path} HTTP/1.1\r\nHost: {host}:{endpoint.port}\r\n{self._token.header()}{self._tenant}{more}"
                 f"Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n").encode()
 
     def _take(self, endpoint: Endpoint) -> Optional[Connection]:
@@ -148,7 +153,16 @@ class Transport:
         return None
 
     async def request(self, endpoint: Endpoint, method: str, path: str, body: bytes, timeout: float) -> Response:
-        """One attempt. Raises NotSent or Broken; of a timeout, Broken."""
+        """One attempt. Raises NotSent or Broken; of a timeout, Broken. After a 401, a token that has changed in its file is tried."""
+        response = await self._request_once(endpoint, method, path, body, timeout)
+        if response.status == 401 and self.reload_token():
+            return await self._request_once(endpoint, method, path, body, timeout)
+        return response
+
+    def reload_token(self) -> bool:
+        return self._token.reload()
+
+    async def _request_once(self, endpoint: Endpoint, method: str, path: str, body: bytes, timeout: float) -> Response:
         connection = self._take(endpoint) or await self.open(endpoint)
         done = False
         try:

@@ -28,6 +28,8 @@ async def events_once(caller: Caller, endpoint: Endpoint, path: str, last_id: Op
         status, headers = await asyncio.wait_for(connection.head(), SILENCE_S)
         if status in (503, 504):
             raise Broken("the node cannot serve the stream now")
+        if status == 401 and caller.transport.reload_token():
+            raise Broken("the token has changed in its file")
         if status != 200:
             size = int(headers.get("content-length", 0))
             raise from_answer(status, json.loads(await connection.exactly(size) or b"{}"))

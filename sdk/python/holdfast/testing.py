@@ -75,7 +75,7 @@ class FakeCluster:
                 return
 
     def disconnect(self, client: Union[Client, AsyncClient]) -> None:
-        """Nothing arrives from or at it any longer."""
+        """Nothing arrives from or at it any longer. Its close connects it."""
         _engine_of(client).transport.connected = False
 
     def connect(self, client: Union[Client, AsyncClient]) -> None:
@@ -238,8 +238,7 @@ class _FakeEngine(Engine):
         self.transport = _FakeTransport(cluster, loop)
         self.callbacks_begun = 0
         self._awaited: "Optional[concurrent.futures.Future[Any]]" = None  # by a callback
-        super().__init__(["fake:1"], client_id, session_ttl, timeout, None, None, None, 1, clock=cluster.clock,
-                         transport=self.transport, loop=loop)
+        super().__init__(["fake:1"], client_id, session_ttl, timeout, self.transport, clock=cluster.clock, loop=loop)
         cluster.join(self)
 
     def dispatch(self, callback: Callable[[], None]) -> None:
@@ -273,6 +272,10 @@ class _FakeEngine(Engine):
 
         super().dispatch(mark)
         self.cluster.clock.wait_for(is_over)
+
+    def begin_close(self) -> "Optional[concurrent.futures.Future[None]]":
+        self.transport.connect()
+        return super().begin_close()
 
     def end_close(self) -> None:
         self.cluster.leave(self)

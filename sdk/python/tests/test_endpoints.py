@@ -3,6 +3,7 @@
 import pytest
 
 from holdfast.endpoints import OPEN_MAX_MS, Endpoints, parse
+from holdfast.errors import Invalid
 
 
 def fail(endpoints, endpoint, times, now_ms=0):
@@ -14,9 +15,9 @@ def fail(endpoints, endpoint, times, now_ms=0):
 def test_addresses_are_parsed_or_refused():
     assert parse("h:1") == ("h", 1) and parse("[::1]:65535") == ("::1", 65535)
     for wrong in ("h", "h:", ":1", "h:0", "h:65536", "h:x"):
-        with pytest.raises(ValueError):
+        with pytest.raises(Invalid):
             parse(wrong)
-    with pytest.raises(ValueError):
+    with pytest.raises(Invalid):
         Endpoints([])
 
 

@@ -278,6 +278,13 @@ def test_a_callback_may_use_the_client_and_the_cluster(fake):
         assert done[0].held and done[0].fence_token > lock.fence_token
 
 
+def test_a_disconnected_client_can_be_closed(fake):
+    with fake.client() as client:
+        client.lock("n").acquire()
+        fake.disconnect(client)
+    assert fake.holders("n") == []
+
+
 def test_a_closed_client_holds_nothing(fake):
     client = fake.client()
     lock = client.lock("n").acquire()

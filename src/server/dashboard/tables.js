@@ -127,7 +127,7 @@ export function sessions(main) {
     if (place.querySelector("details[open]")) return Array.from(place.childNodes); // somebody reads it
     return table("Sessions", [{ title: "Client" }, { title: "Holds or waits for" }, { title: "Expires in", class: "number" }, { title: "TTL", class: "number wide" }, { title: "Session", class: "wide" }],
       rows.slice(0, ROWS).map((row) => ({ cells: [[row.client_id, row.private && badge("", "private")], sessionLocks(row),
-        row.expires_in_ms === null ? "–" : duration(row.expires_in_ms), duration(row.ttl_ms), row.session_id ? h("span", { class: "mono" }, row.session_id) : "–"] })));
+        row.expires_in_ms === null ? "–" : duration(row.expires_in_ms), row.ttl_ms === null ? "none" : duration(row.ttl_ms), row.session_id ? h("span", { class: "mono" }, row.session_id) : "–"] })));
   });
   isPrivate.addEventListener("change", () => page.again());
   return page.close;

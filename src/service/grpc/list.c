@@ -100,6 +100,7 @@ static void render_list(struct api_request *x, const struct result *r, struct js
 void rpc_list(struct api_request *x, const void *message)
 {
     const Holdfast__V1__ListRequest *m = message;
+    x->page.is_no_ttl = m->no_ttl;
     if ((m->prefix[0] == '\0' || rpc_name(x, m->prefix)) &&
         rpc_page(x, m->limit, m->cursor, m->stale) && is_cursor(x)) {
         api_request_look(x, MEMORY_LOCKS, render_list);
@@ -211,7 +212,7 @@ static void on_session(void *ctx, const struct session_view *session)
         out->session_id = rpc_id(s, session->id);
     }
     out->client_id = rpc_string(s, session->client);
-    out->ttl = rpc_ms(s, session->ttl_ms);
+    out->ttl = session->ttl_ms == TTL_NONE ? NULL : rpc_ms(s, session->ttl_ms);
     out->linger = session->linger_ms == 0 ? NULL : rpc_ms(s, session->linger_ms);
     out->expires_at = rpc_when(s, session->deadline_ms);
     out->expires_in = rpc_left(s, session->deadline_ms);

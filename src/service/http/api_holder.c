@@ -42,7 +42,7 @@ static void render_renew(struct api_request *x, const struct result *r, struct j
     json_put_bool(w, "renewed", is_renewed);
     if (is_renewed) {
         reply_put_when(w, x->service, "new_expires_at", r->deadline_ms);
-        json_put_u64(w, "expires_in_ms", reply_left_ms(x->service, r->deadline_ms));
+        reply_put_left(w, x->service, r->deadline_ms);
     } else {
         json_put_null(w, "new_expires_at");
         json_put_u64(w, "expires_in_ms", 0);

@@ -76,7 +76,7 @@ static uint64_t list_next(uint64_t next)
     return next == VIEW_END ? LIST_END : MEMORY_CURSOR + next;
 }
 
-/* Rows that the caller may not read are left out. */
+/* Rows that the caller may not read, or did not request, are left out. */
 struct lock_filter {
     const struct api_request *x;
     view_lock_fn on_lock;
@@ -86,7 +86,8 @@ struct lock_filter {
 static void filter_lock(void *ctx, const struct lock_view *lock)
 {
     const struct lock_filter *f = ctx;
-    if (list_may_read(f->x, lock->name)) {
+    bool has_ttl = !lock->has_holder || lock->first.holder.deadline_ms != UINT64_MAX;
+    if ((!has_ttl || !f->x->page.is_no_ttl) && list_may_read(f->x, lock->name)) {
         f->on_lock(f->ctx, lock);
     }
 }
@@ -103,7 +104,7 @@ bool list_may_read(const struct api_request *x, struct slice name)
 uint64_t list_locks(struct api_request *x, view_lock_fn on_row, void *row_ctx)
 {
     struct lock_filter filter = {x, on_row, row_ctx};
-    bool is_open = x->caller.id.principal == 0;
+    bool is_open = x->caller.id.principal == 0 && !x->page.is_no_ttl;
     view_lock_fn on = is_open ? on_row : filter_lock;
     void *ctx = is_open ? row_ctx : &filter;
     if (x->page.cursor < MEMORY_CURSOR) {

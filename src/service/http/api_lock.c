@@ -59,9 +59,10 @@ bool acquire_read(struct api_request *x, const struct body *b, struct command *c
     command_init(c, COMMAND_ACQUIRE);
     caller_sign(c, x->caller.id);
     struct command_acquire *a = &c->acquire;
+    uint32_t ttl_ms = 0;
     if (!body_session(x, b, c) || !body_client(x, b, &a->client) || !body_tier(x, b) ||
         !read_mode(x, b, a) ||
-        !body_ttl(x, b, id_is_zero(c->session) ? BODY_TTL_DEFAULT_MS : 0, &a->ttl_ms) ||
+        !body_ttl(x, b, id_is_zero(c->session) ? BODY_TTL_DEFAULT_MS : 0, &ttl_ms) ||
         !body_request_id(x, b, BODY_ID_LEASE, c, &a->lease, keeps_place)) {
         return false;
     }
@@ -77,6 +78,7 @@ bool acquire_read(struct api_request *x, const struct body *b, struct command *c
          * would add a level, so the node sets a request id (S8.1). */
         c->request_id = slice_of(x->request_id);
     }
+    a->ttl_ms = ttl_ms;
     a->node = x->service->node;
     a->owner = b->f.owner;
     a->wait_ms = b->f.wait_timeout_ms < 0 ? WAIT_FOREVER : (uint64_t)b->f.wait_timeout_ms;

@@ -77,8 +77,10 @@ void api_seed_acquire(struct api_request *x)
     c.acquire.names.at[0] = b.f.resource;
     c.acquire.trace = acquire_trace(x, &b);
     command_drop_hints(&c, core_version(service_core(x->service)));
-    if (read_ttl(x, &b, BODY_TTL_DEFAULT_MS, &c.acquire.ttl_ms) &&
-        body_request_id(x, &b, BODY_ID_LEASE, &c, &c.acquire.lease, &keeps_place) &&
+    uint32_t ttl_ms = 0;
+    bool is_valid = read_ttl(x, &b, BODY_TTL_DEFAULT_MS, &ttl_ms);
+    c.acquire.ttl_ms = ttl_ms;
+    if (is_valid && body_request_id(x, &b, BODY_ID_LEASE, &c, &c.acquire.lease, &keeps_place) &&
         body_check(x, &c)) {
         api_request_submit(x, &c, keeps_place, render_acquire);
     }

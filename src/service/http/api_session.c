@@ -157,7 +157,11 @@ static void put_session(struct api_request *x, const struct session_view *sessio
         reply_put_id(w, "session_id", session->id);
     }
     json_put_string(w, "client_id", session->client);
-    json_put_u64(w, "ttl_ms", session->ttl_ms);
+    if (session->ttl_ms == TTL_NONE) {
+        json_put_null(w, "ttl_ms");
+    } else {
+        json_put_u64(w, "ttl_ms", session->ttl_ms);
+    }
     if (session->linger_ms != 0) {
         json_put_u64(w, "linger_ms", session->linger_ms);
     }

@@ -96,14 +96,19 @@ void reply_put_when(struct json_writer *w, const struct service *s, const char *
     }
 }
 
-void reply_put_expiry(struct json_writer *w, const struct service *s, uint64_t deadline_ms)
+void reply_put_left(struct json_writer *w, const struct service *s, uint64_t deadline_ms)
 {
-    reply_put_when(w, s, "expires_at", deadline_ms);
     if (deadline_ms == UINT64_MAX) {
         json_put_null(w, "expires_in_ms");
     } else {
         json_put_u64(w, "expires_in_ms", reply_left_ms(s, deadline_ms));
     }
+}
+
+void reply_put_expiry(struct json_writer *w, const struct service *s, uint64_t deadline_ms)
+{
+    reply_put_when(w, s, "expires_at", deadline_ms);
+    reply_put_left(w, s, deadline_ms);
 }
 
 void reply_put_metadata(struct json_writer *w, struct slice metadata)

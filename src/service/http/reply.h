@@ -23,6 +23,8 @@ uint64_t reply_left_ms(const struct service *s, uint64_t deadline_ms);
 void reply_put_when(struct json_writer *w, const struct service *s, const char *key,
                     uint64_t cluster_ms);
 /* expires_at and expires_in_ms. */
+/* `expires_in_ms`, null without a deadline; the other one also `expires_at`. */
+void reply_put_left(struct json_writer *w, const struct service *s, uint64_t deadline_ms);
 void reply_put_expiry(struct json_writer *w, const struct service *s, uint64_t deadline_ms);
 
 /* The state stores metadata as JSON text, checked on input. Empty is null. */

@@ -5,7 +5,7 @@
 
 #include "service/http/api.h"
 
-static const char *const page_parameters[] = {"prefix", "limit", "cursor", "stale", NULL};
+static const char *const page_parameters[] = {"prefix", "limit", "cursor", "stale", "no_ttl", NULL};
 static const char *const history_parameters[] = {"at",     "since", "until", "limit",
                                                  "cursor", "stale", NULL};
 static const char *const show_parameters[] = {"limit", "stale", NULL};

@@ -572,6 +572,9 @@ static enum hf_error read_page(struct api_request *x, struct fault *fault)
     if (error == HF_OK) {
         error = read_flag(x, "private", &p->is_private, fault);
     }
+    if (error == HF_OK) {
+        error = read_flag(x, "no_ttl", &p->is_no_ttl, fault);
+    }
     struct slice prefix;
     if (error == HF_OK && uri_query_text(x->parameters, "prefix", &prefix)) {
         if (prefix.len > LIMIT_NAME) {

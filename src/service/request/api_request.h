@@ -78,6 +78,7 @@ struct list_page {
     uint64_t cursor;
     uint64_t limit;
     bool is_private; /* include private sessions */
+    bool is_no_ttl;  /* only names whose first holder has no deadline */
     bool is_stale;
     bool is_omitted; /* a stale read without the tier EFFICIENCY */
 };

@@ -43,11 +43,11 @@ struct pending_request *pending_keepalive(struct service *s, struct caller_id wh
     list_append(&s->gathered, &a->link);
     s->gathered_count++;
     struct session_view view;
-    uint32_t ttl_ms = LIMIT_TTL_MIN_MS; /* of a session that this node has not applied yet */
+    uint64_t ttl_ms = LIMIT_TTL_MIN_MS; /* of a session that this node has not applied yet */
     if (view_session(service_core(s), session, &view)) {
         ttl_ms = view.ttl_ms;
     }
-    uint32_t delay_ms = ttl_ms / GATHER_TTL_PART < GATHER_MS ? ttl_ms / GATHER_TTL_PART : GATHER_MS;
+    uint64_t delay_ms = ttl_ms / GATHER_TTL_PART < GATHER_MS ? ttl_ms / GATHER_TTL_PART : GATHER_MS;
     uint64_t due_ms = service_boot_ms(s) + delay_ms;
     if (s->gathered_count >= LIMIT_KEEPALIVE_IDS) {
         due_ms = 0;

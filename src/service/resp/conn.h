@@ -96,6 +96,7 @@ struct resp_conn {
     uint32_t attempts;
     bool needs_barrier;  /* before the next attempt */
     bool has_policy;     /* after a barrier: a denial is final */
+    uint64_t submitted;  /* number of the last run's transaction (uncommitted.h) */
     uint64_t busy_index; /* core index plus one at which another run was changing the keys */
     uint64_t give_up_ms; /* boot time */
     struct list pending; /* in shared.pending */
@@ -149,10 +150,10 @@ struct resp_shared {
     uint64_t connections; /* since start */
     uint64_t commands;    /* since start */
     uint64_t errors;
-    uint64_t conflicts;       /* transactions run again */
-    uint64_t dropped;         /* slow subscribers */
-    uint64_t published;       /* messages to this node */
-    char expire_problem[192]; /* reply to a TTL out of range, with the range */
+    uint64_t conflicts;    /* transactions run again */
+    uint64_t dropped;      /* slow subscribers */
+    uint64_t published;    /* messages to this node */
+    char ttl_problem[192]; /* reply to a TTL that cannot be set, see ttl.c */
 };
 
 static inline struct resp_shared *resp_shared(const struct resp_conn *conn)
@@ -221,7 +222,7 @@ void resp_put_quota(struct resp_writer *w, const struct resp_conn *conn,
 struct resp_set {
     struct slice name;
     struct slice value;
-    uint32_t ttl_ms;
+    uint64_t ttl_ms;
     uint64_t wait_ms;
     uint32_t max_hold_ms; /* 0: none */
     bool gives_token;     /* reply with the fencing token instead of OK */
@@ -234,8 +235,12 @@ void resp_acquire_abandon_all(struct resp_conn *conn);
 /* No more input: acquires that wait are abandoned (S7.2). */
 void resp_acquire_end(struct resp_conn *conn);
 
-/* set.c: sets shared.expire_problem. */
-void resp_set_open(struct service *s);
+/* ttl.c. The state has version 8: keys may have any TTL or none. */
+bool resp_is_upgraded(const struct service *s);
+bool resp_ttl_may_be_none(const struct service *s);
+/* Of a key that is set without one; perhaps TTL_NONE. */
+uint64_t resp_ttl_default_ms(const struct service *s);
+
 /* set.c, token.c: a valid plain acquire. */
 bool resp_set_is_acquire(const struct service *s, const struct slice *args, uint32_t count,
                          struct resp_set *out);

@@ -15,7 +15,6 @@ void resp_open_all(struct service *s)
     shared->born_ms = service_boot_ms(s);
     keyspace_open(&shared->keyspace, s);
     s->resp = shared;
-    resp_set_open(s);
     resp_pubsub_open(s);
 }
 

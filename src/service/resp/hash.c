@@ -230,7 +230,7 @@ static bool make_hash(struct keyspace *k, struct slice hash, const struct hash_f
 static void put_hash(struct keyspace *k, struct key *key, struct slice hash)
 {
     bool is_new = !key_is_present(key);
-    key_put(k, key, KEY_HASH, hash, is_new ? LIMIT_TTL_MAX_MS : 0);
+    key_put(k, key, KEY_HASH, hash, is_new ? resp_ttl_default_ms(k->service) : 0);
 }
 
 void key_hset(struct keyspace *k, const struct slice *args, uint32_t count,

@@ -159,7 +159,7 @@ void key_ttl(struct keyspace *k, const struct slice *args, uint32_t count,
         to->integer(to->ctx, -2);
         return;
     }
-    if (key->deadline_ms == 0) { /* a counter without a TTL */
+    if (key->deadline_ms == 0) {
         to->integer(to->ctx, -1);
         return;
     }
@@ -220,7 +220,7 @@ static bool read_rule(const struct slice *args, uint32_t count, struct expire_re
     return true;
 }
 
-/* A lock always has a TTL. A counter without one counts as infinite. */
+/* No TTL counts as infinite. */
 static bool rule_holds(const struct expire_request *request, const struct key *key,
                        uint64_t deadline_ms)
 {
@@ -252,14 +252,16 @@ static bool is_past(const struct service *s, struct resp_time time)
                            (uint64_t)number * time.unit_ms <= s->gateway.wall_ms(s->gateway.ctx));
 }
 
-static void set_deadline(struct keyspace *k, struct key *key, uint32_t ttl_ms,
+static const char not_through_this_port[] =
+    "the lock was taken through another API: only its holder can renew it, through that API";
+
+static void set_deadline(struct keyspace *k, struct key *key, uint64_t ttl_ms,
                          const struct key_sink *to)
 {
     if (key->kind == KEY_LOCK) {
-        to->error(to->ctx, "ERR",
-                  "the lock was taken through another API: only its holder can renew it, through "
-                  "that API");
-    } else if (!key_is_own(k, key) && k->now_ms + ttl_ms < key->deadline_ms) {
+        to->error(to->ctx, "ERR", not_through_this_port);
+    } else if (!key_is_own(k, key) &&
+               (key->deadline_ms == 0 || k->now_ms + ttl_ms < key->deadline_ms)) {
         to->error(to->ctx, "ERR",
                   "the lock is held by another connection: its TTL can be extended, not shortened, "
                   "unless a script compares its value");
@@ -273,11 +275,11 @@ static void set_deadline(struct keyspace *k, struct key *key, uint32_t ttl_ms,
 void key_expire(struct keyspace *k, const struct slice *args, uint32_t count,
                 const struct key_sink *to)
 {
-    uint32_t ttl_ms = 0;
+    uint64_t ttl_ms = 0;
     uint8_t last = args[0].data[args[0].len - 1];
     bool is_ms = args[0].data[0] == 'p' || args[0].data[0] == 'P';
     struct expire_request request = {
-        .time = {args[2], is_ms ? 1 : 1000, last == 't' || last == 'T'}};
+        .time = {args[2], is_ms ? 1 : 1000, last == 't' || last == 'T', args[0]}};
     if (!read_rule(args, count, &request)) {
         to->error(to->ctx, "ERR",
                   "NX and XX, GT or LT options at the same time are not compatible");
@@ -314,11 +316,22 @@ void key_persist(struct keyspace *k, const struct slice *args, uint32_t count,
     }
     if (!key_is_present(key)) {
         to->integer(to->ctx, 0);
-    } else if (key->kind != KEY_COUNTER) {
-        to->error(to->ctx, "ERR", "PERSIST works on counters only: a lock must have a TTL");
-    } else {
+    } else if (key->kind == KEY_COUNTER) {
         to->integer(to->ctx, key->deadline_ms != 0);
         key_persist_counter(key);
+    } else if (!resp_is_upgraded(k->service)) {
+        to->error(
+            to->ctx, "ERR",
+            "PERSIST works on counters only, until all nodes are upgraded: a lock must have a TTL");
+    } else if (key->deadline_ms == 0) {
+        to->integer(to->ctx, 0);
+    } else if (key->kind == KEY_LOCK) {
+        to->error(to->ctx, "ERR", not_through_this_port);
+    } else if (!resp_ttl_may_be_none(k->service)) {
+        to->error(to->ctx, "ERR", "PERSIST is disabled: a key lives for at most resp-ttl-max here");
+    } else {
+        key_set_ttl(k, key, TTL_NONE);
+        to->integer(to->ctx, 1);
     }
 }
 

@@ -13,6 +13,7 @@ void keyspace_open(struct keyspace *k, struct service *s)
     bump_init(&k->arena, s->memory, KEYSPACE_ARENA_MAX);
     k->checks = memory_alloc(s->memory, LIMIT_TRANSACT_BYTES);
     k->effects = memory_alloc(s->memory, LIMIT_TRANSACT_BYTES);
+    uncommitted_open(&k->uncommitted, s->memory);
 }
 
 void keyspace_close(struct keyspace *k)
@@ -20,6 +21,7 @@ void keyspace_close(struct keyspace *k)
     memory_free(k->service->memory, k->checks, LIMIT_TRANSACT_BYTES);
     memory_free(k->service->memory, k->effects, LIMIT_TRANSACT_BYTES);
     bump_close(&k->arena);
+    uncommitted_close(&k->uncommitted);
 }
 
 bool keyspace_begin(struct keyspace *k, struct caller_id who, struct slice client,
@@ -32,6 +34,8 @@ bool keyspace_begin(struct keyspace *k, struct caller_id who, struct slice clien
     k->now_ms = service_cluster_ms(k->service);
     k->is_read_only = is_read_only;
     k->is_script = false;
+    k->is_early = false;
+    k->is_busy = false;
     k->is_denied = false;
     k->conn = NULL;
     k->count = 0;
@@ -110,6 +114,20 @@ void keyspace_deny(struct keyspace *k, enum right right, struct slice name,
     to->error(to->ctx, "NOPERM", text);
 }
 
+/* A read without a run is answered from the state alone: it must not see what may be refused. */
+static void view(struct keyspace *k, struct slice name, struct key_view *out)
+{
+    uint32_t tenant = k->who.tenant;
+    enum uncommitted_state state =
+        k->is_read_only ? UNCOMMITTED_NONE
+                        : uncommitted_look(&k->uncommitted, k->core, tenant, name, out);
+    k->is_busy =
+        k->is_busy || state == UNCOMMITTED_BUSY || (k->is_early && state != UNCOMMITTED_KNOWN);
+    if (state != UNCOMMITTED_KNOWN) {
+        view_key(k->core, tenant, name, out);
+    }
+}
+
 struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key_sink *to)
 {
     struct key *key = k->is_read_only ? NULL : find_key(k, name);
@@ -137,7 +155,7 @@ struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key
     key = &k->keys[k->count++];
     memset(key, 0, sizeof(*key));
     key->name = name;
-    view_key(k->core, k->who.tenant, name, &key->seen);
+    view(k, name, &key->seen);
     key->kind = key->seen.kind;
     key->value = key->seen.value;
     key->number = key->seen.number;
@@ -160,7 +178,7 @@ bool key_is_own(const struct keyspace *k, const struct key *key)
 }
 
 void key_put(struct keyspace *k, struct key *key, enum key_kind kind, struct slice value,
-             uint32_t ttl_ms)
+             uint64_t ttl_ms)
 {
     key->kind = kind;
     key->value = value;
@@ -171,10 +189,10 @@ void key_put(struct keyspace *k, struct key *key, enum key_kind kind, struct sli
     }
 }
 
-void key_set_ttl(struct keyspace *k, struct key *key, uint32_t ttl_ms)
+void key_set_ttl(struct keyspace *k, struct key *key, uint64_t ttl_ms)
 {
     key->ttl_ms = ttl_ms;
-    key->deadline_ms = k->now_ms + ttl_ms;
+    key->deadline_ms = ttl_ms == TTL_NONE ? 0 : k->now_ms + ttl_ms;
     key->is_persisted = false;
 }
 
@@ -257,7 +275,8 @@ static bool has_effect(const struct key *key)
     return key->is_changed || key->ttl_ms != 0 || key->is_persisted;
 }
 
-static struct effect effect_of(const struct keyspace *k, const struct key *key)
+/* Without the id of a lease. */
+static struct effect effect_of(const struct key *key)
 {
     struct effect e = {.name = key->name, .ttl_ms = key->ttl_ms};
     if (!key_is_present(key)) {
@@ -272,7 +291,6 @@ static struct effect effect_of(const struct keyspace *k, const struct key *key)
         e.kind = EFFECT_PUT;
         e.flags = key->kind == KEY_HASH ? EFFECT_HASH : 0;
         e.value = key->value;
-        e.lease = service_random_id(k->service);
     } else {
         e.kind = EFFECT_EXPIRE;
     }
@@ -290,7 +308,10 @@ enum hf_error keyspace_build(struct keyspace *k, struct command *out)
         struct key_check check = {key->name, key->seen.version};
         fits = pack_check(&checks, &check) && fits;
         if (has_effect(key)) {
-            struct effect effect = effect_of(k, key);
+            struct effect effect = effect_of(key);
+            if (effect.kind == EFFECT_PUT) {
+                effect.lease = service_random_id(k->service);
+            }
             fits = pack_effect(&effects, &effect) && fits;
             is_forced = is_forced || (effect.flags & EFFECT_FORCED) != 0;
         }
@@ -314,15 +335,6 @@ enum hf_error keyspace_build(struct keyspace *k, struct command *out)
     return !fits ? HF_TRANSACT_TOO_LARGE : command_check(out);
 }
 
-static uint32_t slot_of(struct slice name)
-{
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (size_t i = 0; i < name.len; i++) {
-        hash = (hash ^ name.data[i]) * 16777619u;
-    }
-    return (hash ^ hash >> 15) % KEYSPACE_WRITTEN;
-}
-
 bool keyspace_is_idle(const struct keyspace *k)
 {
     return k->count == 0 && k->message_count == 0;
@@ -330,26 +342,18 @@ bool keyspace_is_idle(const struct keyspace *k)
 
 bool keyspace_is_busy(const struct keyspace *k)
 {
-    uint64_t mark = core_index(k->core) + 1;
-    for (uint32_t i = 0; i < k->count; i++) {
-        if (k->written[slot_of(k->keys[i].name)] == mark) {
-            return true;
-        }
-    }
-    return false;
+    return k->is_busy;
 }
 
-void keyspace_forget_submitted(struct keyspace *k)
+uint64_t keyspace_submitted(struct keyspace *k)
 {
-    memset(k->written, 0, sizeof(k->written));
-}
-
-void keyspace_submitted(struct keyspace *k)
-{
-    uint64_t mark = core_index(k->core) + 1;
+    uint64_t number = uncommitted_begin(&k->uncommitted);
     for (uint32_t i = 0; i < k->count; i++) {
-        if (has_effect(&k->keys[i])) {
-            k->written[slot_of(k->keys[i].name)] = mark;
+        const struct key *key = &k->keys[i];
+        if (has_effect(key)) {
+            struct effect effect = effect_of(key);
+            uncommitted_note(&k->uncommitted, k->core, k->who.tenant, &effect, &key->seen);
         }
     }
+    return number;
 }

@@ -6,9 +6,9 @@
 #include "service/auth/auth.h"
 #include "service/auth/caller.h"
 #include "service/resp/keyspace.h"
+#include "service/resp/uncommitted.h"
 
 enum {
-    KEYSPACE_WRITTEN = 1024,      /* slots for keys being changed */
     KEYSPACE_ARENA_MAX = 4 << 20, /* bytes, of one run */
     KEYSPACE_SCAN_MAX = 1 << 16,
 };
@@ -21,7 +21,7 @@ struct key {
     struct slice value;
     int64_t number;
     uint64_t deadline_ms;
-    uint32_t ttl_ms;   /* the new TTL; 0: unchanged */
+    uint64_t ttl_ms;   /* the new TTL, perhaps TTL_NONE; 0: unchanged */
     bool is_changed;   /* value or kind */
     bool is_forced;    /* deletes a lock of another holder */
     bool is_compared;  /* the script has read its value */
@@ -45,6 +45,8 @@ struct keyspace {
     uint64_t now_ms;     /* cluster time */
     bool is_read_only;   /* after a barrier: no checks, no changes */
     bool is_script;
+    bool is_early;  /* commands of others are under way: only keys that are KNOWN may be read */
+    bool is_busy;   /* has read a key that is not known yet (uncommitted.h) */
     bool is_denied; /* a right is missing by the policy applied here; `denial` is the first text */
     char denial[AUTH_TEXT];
     uint32_t count;
@@ -53,9 +55,7 @@ struct keyspace {
     struct key_message messages[LIMIT_EFFECTS];
     uint8_t *checks;  /* LIMIT_TRANSACT_BYTES */
     uint8_t *effects; /* LIMIT_TRANSACT_BYTES */
-    /* By key hash: core index plus one when a change was last submitted. Until the core's index has
-     * passed it, another run over the key would only conflict. */
-    uint64_t written[KEYSPACE_WRITTEN];
+    struct uncommitted uncommitted;
 };
 
 void keyspace_open(struct keyspace *k, struct service *s);
@@ -64,17 +64,16 @@ void keyspace_close(struct keyspace *k);
 /* `client` must stay valid until the run ends. False: this node has no state to read (S10.1). */
 bool keyspace_begin(struct keyspace *k, struct caller_id who, struct slice client,
                     bool is_read_only);
-/* Another run's change of a key that this run read is not applied yet. */
+/* What this run read is not known before the state moves on: the run would only conflict. */
 bool keyspace_is_busy(const struct keyspace *k);
 /* Nothing read or changed: nothing to submit. */
 bool keyspace_is_idle(const struct keyspace *k);
 /* One command from the reads and changes, valid until the next run. Returns HF_OK, or why it cannot
  * be built. */
 enum hf_error keyspace_build(struct keyspace *k, struct command *out);
-/* After the command was submitted. */
-void keyspace_submitted(struct keyspace *k);
-/* A command was refused: no key counts as being changed. */
-void keyspace_forget_submitted(struct keyspace *k);
+/* The command is submitted: later runs build on its effects. Returns its number in
+ * `k->uncommitted`. */
+uint64_t keyspace_submitted(struct keyspace *k);
 
 /* ---- for the commands ---- */
 
@@ -97,8 +96,9 @@ bool key_is_own(const struct keyspace *k, const struct key *key);
 bool keyspace_copy(struct keyspace *k, struct slice *text, const struct key_sink *to);
 
 void key_put(struct keyspace *k, struct key *key, enum key_kind kind, struct slice value,
-             uint32_t ttl_ms);
-void key_set_ttl(struct keyspace *k, struct key *key, uint32_t ttl_ms);
+             uint64_t ttl_ms);
+/* TTL_NONE: not for a counter. */
+void key_set_ttl(struct keyspace *k, struct key *key, uint64_t ttl_ms);
 void key_set_number(struct key *key, int64_t number);
 void key_persist_counter(struct key *key);
 /* False: another holder's key, and force is disabled; the error was sent. */

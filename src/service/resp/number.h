@@ -30,10 +30,11 @@ struct resp_time {
     struct slice text;
     uint64_t unit_ms;
     bool is_absolute;
+    struct slice command; /* its name, for an error */
 };
-/* Milliseconds from now, within the limits of a lock or counter. Returns NULL, or a sentence about
- * the error. */
-const char *resp_ttl_ms(const struct service *s, struct resp_time time, uint32_t *ttl_ms);
-const char *resp_counter_ttl_ms(const struct service *s, struct resp_time time, uint32_t *ttl_ms);
+/* ttl.c: milliseconds from now, within the limits of a key or counter. Returns NULL, or a sentence
+ * about the error, valid until the next call. */
+const char *resp_ttl_ms(const struct service *s, struct resp_time time, uint64_t *ttl_ms);
+const char *resp_counter_ttl_ms(const struct service *s, struct resp_time time, uint64_t *ttl_ms);
 
 #endif

@@ -3,9 +3,6 @@
  * lock, or acquires a free one. */
 #include "service/resp/conn.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "base/text.h"
 #include "service/resp/number.h"
 
@@ -16,53 +13,9 @@ struct set_options {
     bool is_number; /* replies 1 or 0, as SETNX does */
     bool keep_ttl;
     bool has_ttl;
-    uint32_t ttl_ms;
+    uint64_t ttl_ms;
     const char *problem; /* NULL: none */
 };
-
-void resp_set_open(struct service *s)
-{
-    snprintf(s->resp->expire_problem, sizeof(s->resp->expire_problem),
-             "invalid expire time: a lock lives for at least ttl-min = %" PRIu32
-             " ms and at most %" PRIu32 " ms (24 h); do not retry with the same time",
-             s->options.ttl_min_ms, LIMIT_TTL_MAX_MS);
-}
-
-static const char *read_ttl(const struct service *s, struct resp_time time, uint64_t min_ms,
-                            uint64_t max_ms, const char *problem, uint32_t *ttl_ms)
-{
-    int64_t number;
-    if (!resp_parse_number(time.text, &number)) {
-        return "value is not an integer or out of range";
-    }
-    int64_t most = INT64_MAX / 1000;
-    if (number <= 0 || number > most) {
-        return problem;
-    }
-    uint64_t ms = (uint64_t)number * time.unit_ms;
-    if (time.is_absolute) {
-        uint64_t now_ms = s->gateway.wall_ms(s->gateway.ctx);
-        ms = ms > now_ms ? ms - now_ms : 0;
-    }
-    if (ms < min_ms || ms > max_ms) {
-        return problem;
-    }
-    *ttl_ms = (uint32_t)ms;
-    return NULL;
-}
-
-const char *resp_ttl_ms(const struct service *s, struct resp_time time, uint32_t *ttl_ms)
-{
-    return read_ttl(s, time, s->options.ttl_min_ms, LIMIT_TTL_MAX_MS, s->resp->expire_problem,
-                    ttl_ms);
-}
-
-const char *resp_counter_ttl_ms(const struct service *s, struct resp_time time, uint32_t *ttl_ms)
-{
-    return read_ttl(s, time, 1, LIMIT_COUNTER_TTL_MAX_MS,
-                    "invalid expire time: a counter lives for at most 2678400000 ms (31 days)",
-                    ttl_ms);
-}
 
 static bool take_ttl(const struct service *s, struct set_options *o, struct slice word,
                      struct slice value)
@@ -76,7 +29,7 @@ static bool take_ttl(const struct service *s, struct set_options *o, struct slic
         o->problem = "syntax error";
     } else {
         o->has_ttl = true;
-        struct resp_time time = {value, is_seconds ? 1000 : 1, is_absolute};
+        struct resp_time time = {value, is_seconds ? 1000 : 1, is_absolute, slice_of("set")};
         o->problem = resp_ttl_ms(s, time, &o->ttl_ms);
     }
     return true;
@@ -117,7 +70,7 @@ bool resp_set_is_acquire(const struct service *s, const struct slice *args, uint
         return false;
     }
     *out = (struct resp_set){
-        .name = args[1], .value = args[2], .ttl_ms = o.has_ttl ? o.ttl_ms : LIMIT_TTL_MAX_MS};
+        .name = args[1], .value = args[2], .ttl_ms = o.has_ttl ? o.ttl_ms : resp_ttl_default_ms(s)};
     return true;
 }
 
@@ -181,7 +134,9 @@ static void do_set(struct keyspace *k, struct slice name, struct slice value,
         return;
     }
     struct key old = *key;
-    uint32_t ttl_ms = o->keep_ttl && is_there ? 0 : o->has_ttl ? o->ttl_ms : LIMIT_TTL_MAX_MS;
+    uint64_t ttl_ms = o->keep_ttl && is_there ? 0
+                      : o->has_ttl            ? o->ttl_ms
+                                              : resp_ttl_default_ms(k->service);
     key_put(k, key, KEY_STRING, value, ttl_ms);
     reply(o, true, &old, to);
 }
@@ -211,7 +166,7 @@ void key_setex(struct keyspace *k, const struct slice *args, uint32_t count,
 {
     (void)count;
     struct set_options o = {.has_ttl = true};
-    struct resp_time time = {args[2], resp_is_word(args[0], "SETEX") ? 1000 : 1, false};
+    struct resp_time time = {args[2], resp_is_word(args[0], "SETEX") ? 1000 : 1, false, args[0]};
     o.problem = resp_ttl_ms(k->service, time, &o.ttl_ms);
     if (o.problem != NULL) {
         to->error(to->ctx, "ERR", o.problem);
@@ -247,7 +202,7 @@ static bool put_pairs(struct keyspace *k, const struct slice *args, uint32_t cou
         if (!keyspace_copy(k, &value, to)) {
             return false;
         }
-        key_put(k, key, KEY_STRING, value, LIMIT_TTL_MAX_MS);
+        key_put(k, key, KEY_STRING, value, resp_ttl_default_ms(k->service));
     }
     return true;
 }

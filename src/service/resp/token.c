@@ -20,7 +20,7 @@ static const char *read_options(const struct service *s, const struct slice *arg
         int64_t wait_ms;
         if (resp_is_word(args[i], "PX") && !has_ttl) {
             const char *problem =
-                resp_ttl_ms(s, (struct resp_time){args[i + 1], 1, false}, &out->ttl_ms);
+                resp_ttl_ms(s, (struct resp_time){args[i + 1], 1, false, args[0]}, &out->ttl_ms);
             if (problem != NULL) {
                 return problem;
             }

@@ -1,6 +1,7 @@
-/* Commands and scripts that change keys (keyspace.h). The leader starts runs only when its last
- * batch is applied and the next is not sealed, other nodes at once. A conflict repeats the run, on
- * a follower after a barrier: its state may be too old. */
+/* Commands and scripts that change keys (keyspace.h). The leader starts runs when its last batch is
+ * applied and the next is not sealed, and earlier if they read only what the runs before them will
+ * leave (uncommitted.h); other nodes at once. A conflict repeats the run, on a follower after a
+ * barrier: its state may be too old. */
 #include <inttypes.h>
 
 #include "service/resp/conn.h"
@@ -159,14 +160,26 @@ static bool leads(const struct service *s)
     return status.leader == status.node;
 }
 
-/* A refused command changes no key and may leave the core's index where it is. Without its mark, a run
- * over the same keys can conflict, and is repeated. */
+/* A refused command changes no key and may leave the core's index where it is. */
 static void forget_submitted(struct resp_shared *shared)
 {
-    keyspace_forget_submitted(&shared->keyspace);
+    uncommitted_forget(&shared->keyspace.uncommitted);
     for (struct list *link = shared->pending.next; link != &shared->pending; link = link->next) {
         LIST_OBJECT(link, struct resp_conn, pending)->busy_index = 0;
     }
+}
+
+/* After a conflict. */
+static void repeat(struct resp_conn *conn)
+{
+    forget_submitted(resp_shared(conn));
+    if (++conn->attempts == RESP_ATTEMPTS) {
+        answer_try_again(conn);
+        return;
+    }
+    resp_shared(conn)->conflicts++;
+    conn->needs_barrier = is_replicated(conn->service) && !leads(conn->service);
+    list_append(&resp_shared(conn)->pending, &conn->pending);
 }
 
 static void on_done(void *owner, enum hf_error error, const struct result *result)
@@ -183,13 +196,10 @@ static void on_done(void *owner, enum hf_error error, const struct result *resul
         forget_submitted(resp_shared(conn));
         answer_error(conn, error != HF_OK ? error : result->error);
     } else if (result->outcome == OUTCOME_DONE) {
+        uncommitted_end(&resp_shared(conn)->keyspace.uncommitted, conn->submitted);
         answer(conn);
-    } else if (++conn->attempts == RESP_ATTEMPTS) {
-        answer_try_again(conn);
     } else {
-        resp_shared(conn)->conflicts++;
-        conn->needs_barrier = is_replicated(conn->service) && !leads(conn->service);
-        list_append(&resp_shared(conn)->pending, &conn->pending);
+        repeat(conn);
     }
 }
 
@@ -209,7 +219,7 @@ static void on_barrier(void *owner, enum hf_error error, const struct result *re
     list_append(&resp_shared(conn)->pending, &conn->pending);
 }
 
-static void run(struct resp_conn *conn)
+static void run(struct resp_conn *conn, bool is_early)
 {
     struct service *s = conn->service;
     struct keyspace *k = &resp_shared(conn)->keyspace;
@@ -225,6 +235,7 @@ static void run(struct resp_conn *conn)
         return;
     }
     k->conn = conn;
+    k->is_early = is_early;
     conn->command->run(k, args, count, &sink);
     if (k->is_denied && !conn->has_policy && !leads(s)) {
         buffer_truncate(&conn->reply, 0);
@@ -263,7 +274,7 @@ static void run(struct resp_conn *conn)
     if (s->auth != NULL) {
         resp_keep_denial(conn, &command);
     }
-    keyspace_submitted(k);
+    conn->submitted = keyspace_submitted(k);
     conn->awaited = pending_submit_tier(s, &command, s->options.resp_tier, false, on_done, conn);
 }
 
@@ -288,6 +299,7 @@ void service_transact(struct service *s)
     uint64_t now_ms = service_boot_ms(s);
     const struct core *core = service_tier_core(s, s->options.resp_tier);
     uint64_t index = core == NULL ? 0 : core_index(core);
+    const struct uncommitted *uncommitted = &shared->keyspace.uncommitted;
     struct list pending;
     list_init(&pending);
     list_move_all(&pending, &shared->pending);
@@ -298,7 +310,8 @@ void service_transact(struct service *s)
             answer_error(conn, HF_UNAVAILABLE); /* the batch in flight has no majority */
         } else if (conn->give_up_ms <= now_ms) {
             answer_try_again(conn);
-        } else if (!may_run || conn->busy_index == index + 1) {
+        } else if ((!may_run && uncommitted_is_empty(uncommitted)) ||
+                   conn->busy_index == index + 1) {
             list_append(&shared->pending, &conn->pending);
         } else if (conn->needs_barrier) {
             s->source = conn->source;
@@ -308,7 +321,7 @@ void service_transact(struct service *s)
             list_append(&shared->pending, &conn->pending);
         } else {
             s->source = conn->source;
-            run(conn);
+            run(conn, !may_run);
         }
     }
     s->source = 0;

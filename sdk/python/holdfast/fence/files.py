@@ -57,7 +57,7 @@ def parse(path: str, text: str) -> Dict[str, int]:
     good = len(lines) >= 3 and lines[0] == FIRST_LINE and lines[-1] == ""
     for line in lines[1:-2]:
         token, _, resource = line.partition(" ")
-        good = good and token.isascii() and token.isdigit() and 0 < int(token) < TOKENS and resource != ""
+        good = good and token.isascii() and token.isdigit() and len(token) <= 16 and 0 < int(token) < TOKENS and resource != ""
         if good:
             marks[resource] = int(token)
     if not good or lines[-2] != f"end {len(marks)}":

@@ -35,7 +35,7 @@ class ObjectStore(Protocol):
 def _split(key: str, body: bytes) -> Tuple[int, bytes]:
     line, end, data = body.partition(b"\n")
     digits = line[len(WORD):]
-    if not end or not line.startswith(WORD) or not digits.isdigit() or not 0 < int(digits) < TOKENS:
+    if not end or not line.startswith(WORD) or not digits.isdigit() or len(digits) > 16 or not 0 < int(digits) < TOKENS:
         raise NotFenced(f"{key} was not written through the fence: write it under another key")
     return int(digits), data
 
