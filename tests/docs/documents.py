@@ -10,8 +10,12 @@ Blocks of other languages are shown only. A block that cannot run has a comment 
 
     <!-- not run: REASON -->
 
+A script that calls what only a reader has gets it from such a comment:
+
+    <!-- with: CODE -->
+
 In printed text "…" stands for any characters, and a line of "…" alone for any lines. A command without printed
-text in the document may print anything, but must succeed.
+text in the document may print anything. Every command must succeed; one that fails is written as `COMMAND; echo "exit code $?"`.
 
 Documents use the ports of `holdfast dev`, 4653 and up. `Ports` moves them to those of the test, in both directions.
 """
@@ -25,9 +29,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 RUN = ("console", "sh", "python")
-OTHERS = ("text", "c", "go", "js", "ts", "java", "sql", "ini", "yaml", "json", "lua")
+OTHERS = ("text", "c", "go", "hcl", "js", "ts", "java", "sql", "ini", "yaml", "json", "lua")
 PATIENCE = 60.0
 FENCE = re.compile(r"^(\s*)```(.*)$")
+WITH = re.compile(r"<!-- with: (.+) -->\s*$")
 NOT_RUN = re.compile(r"<!-- not run: (.+) -->\s*$")
 
 
@@ -38,6 +43,7 @@ class Block:
     language: str
     text: str
     reason: str  # why it is not run; "": it is
+    prelude: str  # of a script
 
     @property
     def place(self):
@@ -49,8 +55,8 @@ def read_blocks(path):
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         match = FENCE.match(line)
         if match and inside is None:
-            reason = NOT_RUN.search(before)
-            inside = Block(path, number, match[2].strip(), "", reason[1] if reason else "")
+            reason, prelude = NOT_RUN.search(before), WITH.search(before)
+            inside = Block(path, number, match[2].strip(), "", reason[1] if reason else "", prelude[1] if prelude else "")
         elif match:
             blocks.append(inside)
             inside = None
@@ -170,14 +176,13 @@ def run_block(block, shell, ports, folder):
     if block.language == "console":
         for command, expected in commands(block):
             status = shell.run(ports.to_test(command))
-            if expected is None:
-                assert status == 0, f"{block.place}: $ {command}\nexit status {status}:\n{shell.pending}"
-            else:
+            assert status == 0, f"{block.place}: $ {command}\nexit status {status}:\n{shell.pending}"
+            if expected is not None:
                 ok = shell.expect(expected, ports.to_document)
                 assert ok, (f"{block.place}: $ {command}\nthe document has\n{expected}\nand the command printed"
                             f" (exit status {status})\n{ports.to_document(shell.pending)}")
         return
     name = f"block-{block.line}.{'py' if block.language == 'python' else 'sh'}"
-    (folder / name).write_text(ports.to_test(block.text), encoding="utf-8")
+    (folder / name).write_text(ports.to_test(f"{block.prelude}\n{block.text}"), encoding="utf-8")
     status = shell.run({"python": f"/usr/bin/python3 {name}", "sh": f"bash -e {name}"}[block.language])
     assert status == 0, f"{block.place}: exit status {status}\n{block.text}\nprinted\n{shell.pending}"

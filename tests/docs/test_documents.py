@@ -1,5 +1,8 @@
-"""Runs every command of the README and of docs/guide/ against a cluster of `holdfast dev`, in the order of each
-document, and compares what it prints with what the document says."""
+"""Runs every command of the README, of docs/guide/ and of the pages for operators and Redis clients against a cluster of
+`holdfast dev`, in the order of each document, and compares what it prints with what the document says.
+
+The blocks of FENCES.md are run by tests/fences, those of RECIPES.md by tests/examples, those of the client packages by
+their own tests."""
 
 import os
 import re
@@ -14,7 +17,8 @@ from documents import OTHERS, RUN, Ports, Shell, commands, matches, read_blocks,
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "cluster"))
 from harness import PROGRAM, ROOT, Ports as Reserved, environment, free_base  # noqa: E402
 
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "OPERATION.md", ROOT / "docs" / "REDIS.md",
+             *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 
 
@@ -58,8 +62,12 @@ def world(tmp_path):
     with Reserved():
         base = free_base(5)
         dev = Dev(tmp_path, base)
+        # On a terminal redis-cli names the types of its answers.
+        (folder / "bin").mkdir()
+        (folder / "bin" / "redis-cli").write_text(f"#!/bin/sh\nexec {shutil.which('redis-cli')} --no-raw \"$@\"\n")
+        (folder / "bin" / "redis-cli").chmod(0o755)
         shell = Shell(folder, environment(HOLDFAST_ENDPOINTS=dev.endpoints, PYTHONPATH=ROOT / "sdk" / "python",
-                                          PATH=f"{folder}/build:{os.environ['PATH']}", LC_ALL="C.UTF-8"))
+                                          PATH=f"{folder}/bin:{folder}/build:{os.environ['PATH']}", LC_ALL="C.UTF-8"))
         yield shell, Ports(base), folder
         shell.close()
         dev.close()
@@ -119,7 +127,8 @@ def test_a_command_that_fails_or_prints_something_else_fails_the_document(tmp_pa
             shell.close()
         return ""
 
-    assert outcome("```console\n$ echo 4653; false\n4653\n```\n") == ""
+    assert outcome("```console\n$ echo 4653; (exit 3); echo $?\n4653\n3\n```\n") == ""
+    assert "exit status 1" in outcome("```console\n$ echo 4653; false\n4653\n```\n")
     assert "the document has" in outcome("```console\n$ echo 4654\n4653\n```\n")
     assert "exit status 1" in outcome("```console\n$ false\n```\n")
     assert "exit status 3" in outcome("```python\nraise SystemExit(3)\n```\n")
@@ -129,3 +138,38 @@ def test_a_command_that_fails_or_prints_something_else_fails_the_document(tmp_pa
 def test_programs_that_the_documents_need_are_here():
     for program in ("curl", "redis-cli"):
         assert shutil.which(program), f"{program} is missing: scripts/setup test"
+
+
+# --- commands that are not in blocks -------------------------------------------
+
+PROSE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md")),
+         *sorted((ROOT / "docs" / "guide").glob("*.md")), *sorted((ROOT / "sdk").glob("*/README.md"))]
+
+
+def mentioned(path):
+    """(command, flags) of each `holdfast COMMAND ...` in the text and in the blocks of a document."""
+    text = path.read_text(encoding="utf-8")
+    for code in re.findall(r"`(holdfast [^`]+)`", text) + re.findall(r"^(?:\$ )?(holdfast .+)$", text, re.MULTILINE):
+        code = re.split(r" -- | \| | > |; |  #| …", code)[0]  # what follows is of another program
+        words = code.split()
+        if len(words) > 1 and re.fullmatch(r"[a-z-]+", words[1]) and not words[1].startswith("-"):
+            yield words[1], re.findall(r"(?<![\w-])--[a-z][a-z-]*", code)
+
+
+def test_commands_and_flags_in_all_documents_exist():
+    helps = {}
+    known = set(re.findall(r"^  ([a-z-]+) {2,}\S", subprocess.run([PROGRAM, "help"], capture_output=True, text=True, check=True, timeout=20).stdout,
+                           re.MULTILINE)) | {"help"}
+    wrong, count = [], 0
+    for path in PROSE:
+        for command, flags in mentioned(path):
+            count += 1
+            if command not in known:
+                wrong.append(f"{path.relative_to(ROOT)}: holdfast {command}")
+                continue
+            if command not in helps:
+                helps[command] = subprocess.run([PROGRAM, command, "--help"], capture_output=True, text=True, check=True, timeout=20).stdout
+            wrong += [f"{path.relative_to(ROOT)}: holdfast {command} {flag}" for flag in flags
+                      if not re.search(rf"{flag}(?![a-z-])", helps[command])]
+    assert count > 100
+    assert not wrong, "\n".join(wrong)
