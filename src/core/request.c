@@ -225,6 +225,18 @@ static void acknowledge(struct core *c, ref session, uint64_t through)
     }
 }
 
+/* In the tier without a log, a node whose wait began under an earlier leader submits it again with the
+ * rest of the wait, next to the client's own repetition: there the wait is not part of the request. */
+static uint64_t digest_of(const struct core *c, const struct command *cmd)
+{
+    if (c->token_end == 0 || cmd->type != COMMAND_ACQUIRE) {
+        return command_digest(cmd);
+    }
+    struct command without_wait = *cmd;
+    without_wait.acquire.wait_ms = 0;
+    return command_digest(&without_wait);
+}
+
 enum hf_error request_look(struct core *c, const struct command *cmd, ref session,
                            struct request_key *key, enum request_found *found, ref *request)
 {
@@ -257,7 +269,7 @@ enum hf_error request_look(struct core *c, const struct command *cmd, ref sessio
     } else {
         return HF_OK;
     }
-    key->digest = command_digest(cmd);
+    key->digest = digest_of(c, cmd);
     *found = *request == 0 ? REQUEST_NEW : REQUEST_KNOWN;
     if (*request != 0) {
         const struct request *r = request_at(c, *request);

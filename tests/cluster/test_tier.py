@@ -246,6 +246,23 @@ def test_a_dead_leader_takes_the_tier_with_it_and_holders_know(make_cluster):
     assert new.release("kept", safe["fencing_token"]).json["released"]
 
 
+def test_a_wait_that_outlived_the_leader_is_still_the_same_request(make_cluster):
+    """Its node submitted it again with the rest of the wait. The client, whose answer was lost, repeats the whole."""
+    cluster = make_cluster(3)
+    leader = cluster.leader()
+    first, second = [node for node in cluster if node is not leader]
+    take(leader, "once")
+    request = {"client": "next", "wait_timeout_ms": 60000, "request_id": "once-1", **FAST}
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        wait = pool.submit(first.acquire, "once", **request)
+        wait_until(lambda: leader.show("once").json["queue_length"] == 1, "it waits")
+        assert leader.request("POST", "/api/v1/members/transfer", {}).status == 200
+        granted = wait.result(PATIENCE).json
+    assert granted["acquired"], granted
+    again = second.acquire("once", **request)
+    assert again.status == 200 and again.json["fencing_token"] == granted["fencing_token"], again
+
+
 def test_without_a_majority_nothing_is_served(make_cluster):
     cluster = make_cluster(3)
     leader = cluster.leader()

@@ -72,6 +72,37 @@ static void a_replicated_session_holds_here_as_long_as_it_lives_there(void **sta
     tier_world_close();
 }
 
+/* After a change of the leader, the node of the waiter submits the rest of the wait, and the client repeats
+ * its request through another node. Either may be the first. */
+static void the_rest_of_a_wait_is_the_same_request(void **state)
+{
+    (void)state;
+    tier_world_open();
+    struct id id = {1, 2};
+    struct command c;
+    open_session(id, 60000, 0);
+    uint64_t token = take_in(id, "n");
+    tier_make_acquire(&c, "n", 60000);
+    c.session = id;
+    c.acquire.owner = slice_of("second");
+    c.request_id = slice_of("once");
+    for (unsigned i = 0; i < 3; i++) {
+        c.acquire.wait_ms = i == 0 ? 60000 : i == 1 ? 41234 : 0;
+        assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+        assert_int_equal(world.last.error, HF_OK);
+        assert_int_equal(world.last.outcome, OUTCOME_QUEUED);
+        assert_int_equal(world.last.wait_deadline_ms, world.now_ms + 60000); /* S7.4 */
+    }
+    struct command other = c;
+    other.acquire.owner = slice_of("third");
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &other), TIER_TAKEN);
+    assert_int_equal(world.last.error, HF_REQUEST_ID_REUSED);
+    tier_give(token, "n");
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(world.last.outcome, OUTCOME_GRANTED);
+    tier_world_close();
+}
+
 static void a_session_whose_keep_alive_is_in_flight_at_its_deadline_lives_on(void **state)
 {
     (void)state;
@@ -195,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_replicated_session_holds_here_as_long_as_it_lives_there),
+        cmocka_unit_test(the_rest_of_a_wait_is_the_same_request),
         cmocka_unit_test(a_session_whose_keep_alive_is_in_flight_at_its_deadline_lives_on),
         cmocka_unit_test(a_backlog_of_deadlines_does_not_end_what_the_log_has_not_ended),
         cmocka_unit_test(a_session_that_is_closed_gives_its_locks_to_the_next),
