@@ -174,7 +174,7 @@ static bool flags_ok(const struct effect *e)
 {
     switch (e->kind) {
     case EFFECT_PUT:
-        return (e->flags & ~(uint32_t)EFFECT_HASH) == 0;
+        return (e->flags & ~(uint32_t)(EFFECT_HASH | EFFECT_VALUE)) == 0;
     case EFFECT_DROP:
         return e->flags == 0 || e->flags == EFFECT_FORCED ||
                e->flags == (EFFECT_FORCED | EFFECT_NOW);
@@ -266,7 +266,7 @@ static uint32_t effect_since(const struct effect *e)
     switch (e->kind) {
     case EFFECT_PUT:
     case EFFECT_EXPIRE:
-        return e->ttl_ms == 0 ? 2 : key_ttl_since(e->ttl_ms);
+        return (e->flags & EFFECT_VALUE) != 0 ? 8 : e->ttl_ms == 0 ? 2 : key_ttl_since(e->ttl_ms);
     case EFFECT_COUNTER:
         return (e->flags & (EFFECT_TTL | EFFECT_PERSIST)) == 0 ? 2
                : e->ttl_ms > LIMIT_COUNTER_TTL_7_MS            ? 8

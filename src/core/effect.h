@@ -45,7 +45,9 @@ enum {
     /* Since version 4 of the state. */
     EFFECT_TTL = 8,      /* COUNTER: sets a TTL from now */
     EFFECT_PERSIST = 16, /* COUNTER: no deadline */
-    EFFECT_FLAGS = 31
+    /* Since version 8. */
+    EFFECT_VALUE = 32, /* PUT on a free name: makes a value, not a lock (S13.9) */
+    EFFECT_FLAGS = 63
 };
 
 /* No key is changed twice in one transaction; PUBLISH may repeat. */

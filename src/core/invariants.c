@@ -308,8 +308,11 @@ static const char *check_grant(struct census *n, ref obj, ref session)
     bool is_key = (g->flags & GRANT_IS_KEY) != 0;
     if ((is_key && (!s->is_private || lock_at(c, g->lock)->mode != MODE_EXCLUSIVE ||
                     grant_parts(c, g) > 1)) ||
-        (!is_key && ((g->flags & GRANT_IS_HASH) != 0 || (own != NULL && own->changes != 0)))) {
+        (!is_key && ((g->flags & GRANT_KEY_FLAGS) != 0 || (own != NULL && own->changes != 0)))) {
         return "I33: a grant cannot be a key, or has what only a key has";
+    }
+    if ((g->flags & GRANT_IS_VALUE) != 0 && c->version < 8) {
+        return "I33: a key is a value, which a later version has";
     }
     if (s->is_private && key_ttl_since(s->ttl_ms) > 2 && (!is_key || c->version < 8)) {
         return "I33: a grant has a TTL that only a key of a later version may have";

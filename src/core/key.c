@@ -46,6 +46,7 @@ static void fill_lock(const struct core *c, const struct lock *l, const struct g
     uint64_t deadline_ms = grant_deadline(c, g);
     out->deadline_ms = deadline_ms == UINT64_MAX ? 0 : deadline_ms;
     out->version = (struct key_version){g->token, 0, out->deadline_ms};
+    out->is_value = (g->flags & GRANT_IS_VALUE) != 0;
     if (out->kind != KEY_LOCK && d != NULL) {
         out->value = blob_slice(c, d->carried.value);
         out->version.changes = d->changes;

@@ -102,8 +102,9 @@ enum {
     GRANT_HAS_LEASE = 1, /* of a real session: lease id in the tail */
     GRANT_IS_KEY = 2,    /* has a value, by ACQUIRE_KEY or a transaction (S13); private session */
     GRANT_IS_HASH = 4,
-    GRANT_KEY_FLAGS = GRANT_IS_KEY | GRANT_IS_HASH,
-    GRANT_IS_LONG_HELD = 8 /* was reported (S16.2) */
+    GRANT_IS_LONG_HELD = 8, /* was reported (S16.2) */
+    GRANT_IS_VALUE = 16,    /* a key without an owner (S13.9) */
+    GRANT_KEY_FLAGS = GRANT_IS_KEY | GRANT_IS_HASH | GRANT_IS_VALUE
 };
 
 struct grant {

@@ -241,7 +241,8 @@ static bool can_do_all(struct core *c, const struct command *cmd, struct result 
 
 static uint8_t key_flags(const struct effect *e)
 {
-    return (uint8_t)(GRANT_IS_KEY | (e->flags & EFFECT_HASH ? GRANT_IS_HASH : 0));
+    return (uint8_t)(GRANT_IS_KEY | (e->flags & EFFECT_HASH ? GRANT_IS_HASH : 0) |
+                     (e->flags & EFFECT_VALUE ? GRANT_IS_VALUE : 0));
 }
 
 static ref take(struct core *c, const struct command *cmd, const struct effect *e, ref lock)
@@ -272,7 +273,7 @@ static void set_value(struct core *c, ref grant, const struct effect *e)
     blob_free(c, d->carried.value);
     d->carried.value = blob_new(c, e->value);
     d->changes++;
-    g->flags = (uint8_t)((g->flags & ~GRANT_KEY_FLAGS) | key_flags(e));
+    g->flags = (uint8_t)((g->flags & ~GRANT_IS_HASH) | (key_flags(e) & GRANT_IS_HASH));
     if (e->ttl_ms != 0) {
         grant_renew(c, grant, e->ttl_ms);
     }

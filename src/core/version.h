@@ -18,7 +18,7 @@
  *   7  rows of true times, long-held rules, max_hold (S16); `if_token` of operators; positions of
  *      event sinks
  *   8  the version of a counter is its number and its deadline (S13.3); keys with a TTL of 1 ms to 10
- *      years, and without a TTL (S13.1) */
+ *      years, and without a TTL (S13.1); values (S13.9) */
 #ifndef HOLDFAST_CORE_VERSION_H
 #define HOLDFAST_CORE_VERSION_H
 

@@ -149,6 +149,7 @@ struct key_view {
     uint32_t holders;           /* ... their number; several only of a LOCK */
     uint64_t token;             /* ... and its token */
     uint32_t principal;         /* ... and its principal */
+    bool is_value;              /* STRING, HASH: without an owner (S13.9) */
     uint64_t deadline_ms;       /* ... in cluster time; COUNTER; RESERVED: of the delay. 0: none */
 };
 

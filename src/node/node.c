@@ -98,6 +98,7 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
                                       .conn_bytes = o->connection_bytes,
                                       .resp_tier = o->resp_tier,
                                       .resp_del_refused = o->resp_del_refused,
+                                      .resp_ping_serving = o->resp_ping_serving,
                                       .server_names = o->server_names,
                                       .auth = o->auth,
                                       .asset = o->asset,

@@ -86,6 +86,7 @@ struct node_options {
     uint32_t max_clients_per_address; /* 0: no such limit */
     enum tier resp_tier;
     bool resp_del_refused;
+    bool resp_ping_serving;
     const char *resp_password;   /* "": none */
     struct credential_files tls; /* no certificate: clear text */
     enum tls_version tls_min;

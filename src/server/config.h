@@ -21,6 +21,7 @@
 /* In the order of the words in config.c. */
 enum config_log_format { LOG_JSON, LOG_TEXT };
 enum config_resp_del { RESP_DEL_ALLOW, RESP_DEL_REFUSE };
+enum config_resp_ping { RESP_PING_NODE, RESP_PING_SERVING };
 enum config_peer_secret { PEER_SECRET_REQUIRED, PEER_SECRET_OPTIONAL };
 enum config_auth { AUTH_OFF, AUTH_ON };
 enum config_disk_io { DISK_IO_AUTO, DISK_IO_THREAD };
@@ -45,6 +46,7 @@ struct config {
     char resp_password[CONFIG_PASSWORD];
     uint64_t resp_tier; /* an enum tier */
     uint64_t resp_del;  /* an enum config_resp_del */
+    uint64_t resp_ping; /* an enum config_resp_ping */
     char advertise_client[PEER_ADDRESS_MAX + 1];
     char cluster[CONFIG_CLUSTER];
     char cluster_name[PEER_NAME_MAX + 1];

@@ -272,6 +272,7 @@ static void fill_options(struct serve *s, struct node_options *o)
         .resp_is_configured = config_was_set(c, "resp"),
         .resp_is_off = config_is_off(&c->resp),
         .resp_del_refused = c->resp_del == RESP_DEL_REFUSE,
+        .resp_ping_serving = c->resp_ping == RESP_PING_SERVING,
         .resp_password = c->resp_password,
         .auth = c->auth == AUTH_ON,
         .tls = {.certificate = c->tls_cert, .key = c->tls_key, .ca = c->tls_ca},

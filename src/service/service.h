@@ -56,6 +56,7 @@ struct service_options {
     void *page_ctx;
     enum tier resp_tier;                          /* of Redis keys (S10) */
     char resp_password[SERVICE_PASSWORD_MAX + 1]; /* "": none is required */
+    bool resp_ping_serving;                       /* PING is an error while no leader serves */
     bool resp_del_refused;    /* DEL of another client's lock is an error, not a force-unlock */
     bool auth;                /* every request needs a principal */
     const char *server_names; /* allowed in Host (host.h); NULL: none; must stay valid */

@@ -66,7 +66,8 @@ static struct effect any_effect(struct generator *g, uint32_t tenant)
         e.ttl_ms = is_absent && random_chance(r, 95) ? any_key_ttl(g)
                    : random_chance(r, 50)            ? any_key_ttl(g)
                                                      : 0;
-        e.flags = random_chance(r, 30) ? EFFECT_HASH : 0;
+        e.flags =
+            (random_chance(r, 30) ? EFFECT_HASH : 0u) | (random_chance(r, 20) ? EFFECT_VALUE : 0u);
         e.value = arena_text(g, "\xff%u", random_below(r, 100));
         keep_lease(g, e.lease);
     } else if (percent < 65) {

@@ -97,6 +97,7 @@ struct request {
     uint32_t max_hold_ms; /* 0: none (S16.3) */
     bool is_key;          /* S13 */
     bool is_hash;         /* ... and the value is one */
+    bool is_value;        /* ... without an owner */
     uint32_t changes;     /* ... and was set so often again */
 };
 

@@ -71,6 +71,7 @@ void model_view_key(struct model *m, uint32_t tenant, struct slice text, struct 
         out->holders = (uint32_t)name->holders.count;
         out->token = g->token;
         out->principal = g->r.session->principal;
+        out->is_value = g->r.is_value;
         out->deadline_ms = model_grant_deadline(g) == NEVER ? 0 : model_grant_deadline(g);
         out->value = g->r.is_key ? owned_slice(&g->r.value) : slice_make(NULL, 0);
         out->version = (struct key_version){g->token, g->r.changes, out->deadline_ms};
@@ -244,7 +245,8 @@ bool model_is_of_8(const struct command *c)
     bool found = false;
     while (unpack_effect(&r, &e)) {
         bool is_key = e.kind == EFFECT_PUT || e.kind == EFFECT_EXPIRE;
-        found = found || (is_key && e.ttl_ms != 0 && is_later_ttl(e.ttl_ms)) ||
+        found = found || (e.flags & EFFECT_VALUE) != 0 ||
+                (is_key && e.ttl_ms != 0 && is_later_ttl(e.ttl_ms)) ||
                 (e.kind == EFFECT_COUNTER && e.ttl_ms > UINT64_C(31) * 86400000);
     }
     return found;
@@ -267,6 +269,7 @@ static struct model_grant *take(struct model *m, const struct command *c, const 
     r.trace = owned_copy(slice_make(NULL, 0));
     r.is_key = true;
     r.is_hash = (e->flags & EFFECT_HASH) != 0;
+    r.is_value = (e->flags & EFFECT_VALUE) != 0;
     return model_grant(m, &r, NULL);
 }
 

@@ -45,6 +45,9 @@ static void tell_key(const struct key_view *v, struct facts *out)
         fact(out, "holders %u", v->holders);
         fact(out, "token %s", token_text(out->arena, v->token));
     }
+    if (v->is_value) {
+        fact(out, "without owner");
+    }
     if (v->deadline_ms != 0) {
         fact(out, "until %s", span_text(out->arena, v->deadline_ms));
     }
@@ -100,7 +103,9 @@ static void take_put(struct words *w, const char *actor, struct effect *e)
         } else if (words_take(w, "without ttl")) {
             e->ttl_ms = TTL_NONE;
         } else if (words_take(w, "hash")) {
-            e->flags = EFFECT_HASH;
+            e->flags |= EFFECT_HASH;
+        } else if (words_take(w, "without owner")) {
+            e->flags |= EFFECT_VALUE;
         } else if (words_take(w, "lease of")) {
             const struct sent *sent = cast_sent(p, words_plain(w, "a label"));
             if (sent == NULL || sent->hold == NULL) {

@@ -154,6 +154,45 @@ static void a_key_without_ttl_lives_until_it_is_deleted(void **state)
     resp_expect_start(a, "-ERR the lock was taken through another API");
 }
 
+static void a_key_that_is_set_without_nx_is_everybodys(void **state)
+{
+    struct resp_client *a = client();
+    struct resp_client *b = client();
+    resp_request(a, "SET v 1 EX 10", "+OK|");
+    resp_request(b, "SET v 2", "+OK|");
+    resp_request(a, "EXPIRE v 5", ":1|");
+    resp_request(b, "EXPIRE v 1", ":1|"); /* shorter: nobody's own */
+    resp_request(b, "SET v x NX", "$-1|");
+    resp_request(b, "DEL v", ":1|");
+    resp_request(a, "MSET x 1 y 2", "+OK|");
+    resp_request(b, "MSET x 3 y 4", "+OK|");
+    resp_request(a, "SETEX z 10 1", "+OK|");
+    resp_request(b, "SETEX z 10 2", "+OK|");
+    assert_int_equal(audited(), 0);
+    resp_request(a, "SET l 1 NX", "+OK|");
+    resp_request(a, "SET l 2", "+OK|"); /* stays a lock */
+    resp_say(b, "SET l 3");
+    resp_expect_start(b, "-ERR the lock is held by another connection");
+    resp_request(a, "MULTI", "+OK|");
+    resp_request(a, "SET m 1 NX", "+QUEUED|");
+    resp_request(a, "SET m 2", "+QUEUED|");
+    resp_request(a, "EXEC", "*2|+OK|+OK|");
+    resp_say(b, "SET m 3");
+    resp_expect_start(b, "-ERR the lock is held by another connection");
+}
+
+static void a_name_that_no_key_can_have_does_not_exist(void **state)
+{
+    struct resp_client *c = client();
+    char line[600] = "DEL ";
+    memset(line + 4, 'k', 513);
+    resp_request(c, line, ":0|");
+    memcpy(line, "EXISTS k ", 9);
+    memset(line + 9, 'k', 513);
+    resp_request(c, "SET k v", "+OK|");
+    resp_request(c, line, ":1|");
+}
+
 static void before_version_8_a_key_has_the_ttl_of_other_locks(void **state)
 {
     struct resp_client *c = client();
@@ -538,6 +577,10 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_key_may_live_for_1_ms_to_10_years, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_key_without_ttl_lives_until_it_is_deleted, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_key_that_is_set_without_nx_is_everybodys, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_name_that_no_key_can_have_does_not_exist, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(before_version_8_a_key_has_the_ttl_of_other_locks, set_up,
                                         tear_down),

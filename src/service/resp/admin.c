@@ -227,11 +227,21 @@ void resp_client(struct resp_conn *conn, const struct slice *args, uint32_t coun
     }
 }
 
+static bool is_serving(const struct service *s)
+{
+    struct gateway_status status;
+    s->gateway.status(s->gateway.ctx, &status);
+    return status.leader != 0 && status.serving;
+}
+
 void resp_ping(struct resp_conn *conn, const struct slice *args, uint32_t count)
 {
     struct resp_writer w = resp_conn_writer(conn);
     if (count > 2) {
         resp_conn_error(conn, "ERR", "wrong number of arguments for 'ping' command");
+    } else if (conn->service->options.resp_ping_serving && !is_serving(conn->service)) {
+        resp_conn_error(conn, "CLUSTERDOWN",
+                        "this node reaches no leader with a majority (resp-ping = serving)");
     } else if (conn->protocol == 2 && resp_is_subscribed(conn)) {
         resp_array(&w, 2);
         resp_text(&w, "pong");

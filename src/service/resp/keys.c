@@ -125,10 +125,14 @@ void key_exists(struct keyspace *k, const struct slice *args, uint32_t count,
 {
     int64_t found = 0;
     for (uint32_t i = 1; i < count; i++) {
-        const struct key *key = keyspace_key(k, args[i], to);
+        if (!keyspace_can_exist(args[i])) {
+            continue;
+        }
+        struct key *key = keyspace_key(k, args[i], to);
         if (key == NULL) {
             return;
         }
+        key->is_examined = true;
         found += key_is_present(key);
     }
     to->integer(to->ctx, found);
@@ -138,8 +142,9 @@ void key_type(struct keyspace *k, const struct slice *args, uint32_t count,
               const struct key_sink *to)
 {
     (void)count;
-    const struct key *key = keyspace_key(k, args[1], to);
+    struct key *key = keyspace_key(k, args[1], to);
     if (key != NULL) {
+        key->is_examined = true;
         to->status(to->ctx, !key_is_present(key)    ? "none"
                             : key->kind == KEY_HASH ? "hash"
                                                     : "string");
@@ -151,10 +156,11 @@ void key_ttl(struct keyspace *k, const struct slice *args, uint32_t count,
              const struct key_sink *to)
 {
     (void)count;
-    const struct key *key = keyspace_key(k, args[1], to);
+    struct key *key = keyspace_key(k, args[1], to);
     if (key == NULL) {
         return;
     }
+    key->is_examined = true;
     if (!key_is_present(key)) {
         to->integer(to->ctx, -2);
         return;
@@ -175,15 +181,16 @@ void key_ttl(struct keyspace *k, const struct slice *args, uint32_t count,
 void key_del(struct keyspace *k, const struct slice *args, uint32_t count,
              const struct key_sink *to)
 {
+    struct key nothing = {.kind = KEY_ABSENT};
     int64_t dropped = 0;
     for (uint32_t i = 1; i < count; i++) { /* all or nothing */
-        struct key *key = keyspace_key(k, args[i], to);
+        struct key *key = keyspace_can_exist(args[i]) ? keyspace_key(k, args[i], to) : &nothing;
         if (key == NULL || (key_is_present(key) && !key_may_drop(k, key, to))) {
             return;
         }
     }
     for (uint32_t i = 1; i < count; i++) {
-        struct key *key = keyspace_key(k, args[i], to);
+        struct key *key = keyspace_can_exist(args[i]) ? keyspace_key(k, args[i], to) : &nothing;
         if (key_is_present(key)) {
             key_drop(k, key);
             dropped++;

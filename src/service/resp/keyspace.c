@@ -128,13 +128,18 @@ static void view(struct keyspace *k, struct slice name, struct key_view *out)
     }
 }
 
+bool keyspace_can_exist(struct slice name)
+{
+    return text_is_name(name);
+}
+
 struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key_sink *to)
 {
     struct key *key = k->is_read_only ? NULL : find_key(k, name);
     if (key != NULL) {
         return key;
     }
-    if (!text_is_name(name)) {
+    if (!keyspace_can_exist(name)) {
         to->error(to->ctx, "ERR",
                   "invalid key: a key is a lock name, 1 to 512 bytes of UTF-8 without control "
                   "characters and without an empty, '.' or '..' segment between slashes");
@@ -170,6 +175,9 @@ bool key_is_own(const struct keyspace *k, const struct key *key)
     }
     if (key->seen.kind != KEY_STRING && key->seen.kind != KEY_HASH) {
         return false;
+    }
+    if (key->seen.is_value) {
+        return true;
     }
     if (k->who.principal != 0) {
         return key->seen.principal == k->who.principal || key->seen.principal == 0;
@@ -227,6 +235,7 @@ bool key_may_drop(const struct keyspace *k, const struct key *key, const struct 
 void key_drop(struct keyspace *k, struct key *key)
 {
     key->is_forced = !key_is_own(k, key);
+    key->is_value = false;
     key->kind = KEY_ABSENT;
     key->is_changed = true;
     key->ttl_ms = 0;
@@ -289,7 +298,8 @@ static struct effect effect_of(const struct key *key)
         e.flags = key->ttl_ms != 0 ? EFFECT_TTL : key->is_persisted ? EFFECT_PERSIST : 0;
     } else if (key->is_changed) {
         e.kind = EFFECT_PUT;
-        e.flags = key->kind == KEY_HASH ? EFFECT_HASH : 0;
+        e.flags = (key->kind == KEY_HASH ? EFFECT_HASH : 0u) |
+                  (key->is_value && key->seen.kind == KEY_ABSENT ? EFFECT_VALUE : 0u);
         e.value = key->value;
     } else {
         e.kind = EFFECT_EXPIRE;

@@ -25,6 +25,8 @@ struct key {
     bool is_changed;   /* value or kind */
     bool is_forced;    /* deletes a lock of another holder */
     bool is_compared;  /* the script has read its value */
+    bool is_examined;  /* the run has read whether it exists */
+    bool is_value;     /* if the run creates it: without an owner */
     bool is_persisted; /* counter: loses its deadline */
 };
 
@@ -80,6 +82,8 @@ uint64_t keyspace_submitted(struct keyspace *k);
 /* Sends the error. An empty name: all names. */
 void keyspace_deny(struct keyspace *k, enum right right, struct slice name,
                    const struct key_sink *to);
+/* A key may have this name. */
+bool keyspace_can_exist(struct slice name);
 /* Records the key as read. NULL: invalid name; the error was sent. */
 struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key_sink *to);
 

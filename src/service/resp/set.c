@@ -110,6 +110,15 @@ static bool may_replace(const struct keyspace *k, const struct key *key, const s
     return true;
 }
 
+/* SET without NX requests no lock: the key that it makes is a value, which has no owner (S13.9).
+ * Except in a script that has looked first: that is how some libraries acquire a lock. */
+static bool makes_value(const struct keyspace *k, const struct key *key,
+                        const struct set_options *o)
+{
+    bool has_looked = k->is_script && (key->is_examined || key->is_compared);
+    return !o->nx && !has_looked && resp_is_upgraded(k->service);
+}
+
 static void do_set(struct keyspace *k, struct slice name, struct slice value,
                    const struct set_options *o, const struct key_sink *to)
 {
@@ -137,6 +146,7 @@ static void do_set(struct keyspace *k, struct slice name, struct slice value,
     uint64_t ttl_ms = o->keep_ttl && is_there ? 0
                       : o->has_ttl            ? o->ttl_ms
                                               : resp_ttl_default_ms(k->service);
+    key->is_value = key->kind == KEY_ABSENT ? makes_value(k, key, o) : key->is_value;
     key_put(k, key, KEY_STRING, value, ttl_ms);
     reply(o, true, &old, to);
 }
@@ -193,7 +203,7 @@ static bool are_pairs(const struct slice *args, uint32_t count, const struct key
     return true;
 }
 
-static bool put_pairs(struct keyspace *k, const struct slice *args, uint32_t count,
+static bool put_pairs(struct keyspace *k, const struct slice *args, uint32_t count, bool are_values,
                       const struct key_sink *to)
 {
     for (uint32_t i = 1; i < count; i += 2) {
@@ -202,6 +212,7 @@ static bool put_pairs(struct keyspace *k, const struct slice *args, uint32_t cou
         if (!keyspace_copy(k, &value, to)) {
             return false;
         }
+        key->is_value = are_values;
         key_put(k, key, KEY_STRING, value, resp_ttl_default_ms(k->service));
     }
     return true;
@@ -219,7 +230,7 @@ void key_mset(struct keyspace *k, const struct slice *args, uint32_t count,
             return;
         }
     }
-    if (put_pairs(k, args, count, to)) {
+    if (put_pairs(k, args, count, resp_is_upgraded(k->service), to)) {
         to->status(to->ctx, "OK");
     }
 }
@@ -240,7 +251,7 @@ void key_msetnx(struct keyspace *k, const struct slice *args, uint32_t count,
     }
     if (!is_free) {
         to->integer(to->ctx, 0);
-    } else if (put_pairs(k, args, count, to)) {
+    } else if (put_pairs(k, args, count, false, to)) {
         to->integer(to->ctx, 1);
     }
 }

@@ -85,8 +85,13 @@ static bool after_counter(const struct core *core, const struct effect *e, struc
 
 static bool after_put(const struct effect *e, struct key_view *view)
 {
-    if ((view->kind != KEY_STRING && view->kind != KEY_HASH) || e->ttl_ms != 0) {
+    bool is_new = view->kind != KEY_STRING && view->kind != KEY_HASH;
+    if (is_new || (e->ttl_ms != 0 && e->ttl_ms != TTL_NONE)) {
         return false;
+    }
+    if (e->ttl_ms == TTL_NONE) {
+        view->deadline_ms = 0;
+        view->version.deadline_ms = 0;
     }
     view->kind = (e->flags & EFFECT_HASH) != 0 ? KEY_HASH : KEY_STRING;
     view->value = e->value;
