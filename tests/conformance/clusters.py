@@ -34,7 +34,7 @@ class ScenarioCluster:
         cluster = self.nodes = Cluster(self.folder / "nodes", count, flags)
         cluster.folder.mkdir()
         for node in cluster:
-            node.flags += self.authority.flags(self.authority.node(node.id))
+            node.flags += self.authority.flags(self.authority.node(node.id, cluster="test", hosts=["127.0.0.1"]))
             node.tls = self.authority.context()
         return cluster.start()
 
@@ -74,7 +74,11 @@ class ScenarioCluster:
             return [node.client for node in self.nodes.followers()]
         if which == "leader_first":
             return [self.nodes.leader().client, *(node.client for node in self.nodes.followers())]
-        everyone = [node.client for node in self.nodes] if which in ("all", "one_dead") else [self.nodes.nodes[i].client for i in which]
+        if isinstance(which, list):
+            return [self.nodes.nodes[i].client for i in which]
+        everyone = [node.client for node in self.nodes]
+        if which == "by_name":  # in a secure cluster, the certificates have the address only
+            return [address.replace("127.0.0.1", "localhost") for address in everyone]
         return dead[:1] + everyone[1:] if which == "one_dead" else everyone
 
     # --- faults of nodes ---

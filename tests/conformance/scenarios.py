@@ -35,7 +35,7 @@ FAULTS = {"kill": {"node"}, "pause": {"node"}, "restart": set(), "continue": set
           "expire_session": {"name"}}
 CLUSTER_FAULTS = {"kill", "pause", "restart", "continue"}
 NODES = ("leader", "follower", "all")
-OPEN_NODES = ("all", "leader", "leader_first", "followers", "dead", "one_dead")
+OPEN_NODES = ("all", "leader", "leader_first", "followers", "dead", "one_dead", "by_name")
 CREDENTIALS = ("certificate", "token", "nobody", "wrong_token", "other_authority")
 STEPS = {  # by the field that names the kind
     "do": {"client", "do", "later", "until_ms"} | ANSWER,
