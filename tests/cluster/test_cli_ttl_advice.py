@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from auth_support import call, secure_cluster
 from cli_support import endpoints, good, one_cluster, run_cli
 from harness import PATIENCE
 
@@ -105,6 +106,20 @@ def test_nothing_of_the_measurement_remains(cluster):
     good(cluster, "ttl-advice", "free", "--for", "1s")
     sessions = json.loads(good(cluster, "sessions", "--json"))["sessions"]
     assert not [s for s in sessions if s["client_id"] == "ttl-advice"]
+
+
+def test_a_principal_that_may_only_read_measures_renewals_but_no_round_trip(make_cluster, tmp_path):
+    secure = secure_cluster(make_cluster, 1)
+    node = secure.nodes[1]
+    node.tokens = secure.tokens
+    held = call(node, "red/lock", "POST", "/api/v1/locks/app/x/acquire", {"client_id": "a", "ttl_ms": 30000}).json
+    assert held["acquired"]
+    token = tmp_path / "token"
+    token.touch(0o600)
+    token.write_text(secure.tokens["red/read"])
+    text = good([node], "ttl-advice", "app/x", "--for", "1s", "--token-file", str(token))
+    assert "1 seen, 0 renewed" in text and "round trip   not measured: " in text, text
+    assert "red/read" in text  # the reason names the principal
 
 
 @pytest.mark.parametrize("line, said", [
