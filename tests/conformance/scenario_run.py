@@ -11,7 +11,8 @@ from urllib.parse import quote
 from adapters import Client, Failed
 from expected import longest_ms, problem
 from harness import PATIENCE, allowed
-from scenarios import CLUSTER_FAULTS
+from proxy import Proxy
+from scenarios import CLUSTER_FAULTS, PROXIES
 
 PROBE = "probe-"
 SESSION_TTL_MS = 30000  # of all clients, if `open` does not say another
@@ -43,6 +44,7 @@ class ScenarioRun:
         self.folder = folder
         self.prefix = f"app/{language.name}-{cluster.unique()}/"
         self.clients = {}
+        self.proxies = []
         self.session_ttl_ms = {}
         self.commands = {}  # by the name of `later`
         self.saved = {}
@@ -70,6 +72,8 @@ class ScenarioRun:
         finally:
             for client in self.clients.values():
                 client.kill()
+            for proxy in self.proxies:
+                proxy.end()
 
     def _transcript(self):
         lines = sorted((row for client in self.clients.values() for row in list(client.transcript)), key=lambda row: row[0])
@@ -113,7 +117,7 @@ class ScenarioRun:
         if "names" in words:
             words["names"] = [self.prefix + name for name in words["names"]]
         if step["do"] == "open":
-            words["endpoints"] = self.cluster.endpoints(step.get("nodes", "all"))
+            words["endpoints"] = self._endpoints(step.get("nodes", "all"))
             words.update(self.cluster.credentials.get(step.get("as", "certificate"), {}))
             self.session_ttl_ms[step["client"]] = step.get("session_ttl_ms", SESSION_TTL_MS)
         elif step["do"] == "cancel":
@@ -121,6 +125,13 @@ class ScenarioRun:
         elif step["do"] == "fence_check":
             words["token"] = str(self.grants[step["token_of"]].token)
         return words
+
+    def _endpoints(self, which):
+        if which not in PROXIES:
+            return self.cluster.endpoints(which)
+        made = [Proxy(node, is_earlier=which == "earlier_version") for node in self.cluster.nodes]
+        self.proxies += made
+        return [proxy.address for proxy in made]
 
     def _do(self, step):
         client = self.clients[step["client"]]
@@ -265,6 +276,9 @@ class ScenarioRun:
             self.clients[step["client"]].pause()
         elif kind == "continue_client":
             self.clients[step["client"]].resume()
+        elif kind == "allow_streams":
+            for proxy in self.proxies:
+                proxy.streams.set()
         elif kind == "kill_client":
             client = self.clients.pop(step["client"])
             self._over(lambda handle, grant: grant.client is client)

@@ -8,7 +8,7 @@ HERE = Path(__file__).resolve().parent
 RULES = HERE.parents[1] / "docs" / "CLIENTS.md"
 
 FEATURES = ("shared", "semaphore", "multi", "lead", "efficiency", "max_hold", "lock_delay", "try_acquire", "renew", "cancel", "jeopardy",
-            "safe", "revoke", "slow_callback", "threads", "watch", "fence", "fork", "tls", "client_certificate", "token", "circuit")
+            "safe", "revoke", "slow_callback", "threads", "watch", "fence", "fork", "tls", "client_certificate", "token", "circuit", "session_events")
 
 TOP = {"title", "rules", "needs", "cluster", "long", "overlap", "steps"}
 CLUSTER = {"nodes", "secure"}
@@ -32,10 +32,11 @@ COMMANDS = {  # the arguments of each; `do` and the fields of ANSWER are of all
 ANSWER = {"expect", "within_ms", "not_before_ms", "save"}
 FAULTS = {"kill": {"node"}, "pause": {"node"}, "restart": set(), "continue": set(), "pause_client": {"client"},
           "continue_client": {"client"}, "kill_client": {"client"}, "force_unlock": {"name"}, "revoke": {"name", "deadline_ms"},
-          "expire_session": {"name"}}
+          "expire_session": {"name"}, "allow_streams": set()}
 CLUSTER_FAULTS = {"kill", "pause", "restart", "continue"}
+PROXIES = ("without_streams", "earlier_version")  # endpoints that are proxies (proxy.py)
 NODES = ("leader", "follower", "all")
-OPEN_NODES = ("all", "leader", "leader_first", "followers", "dead", "one_dead", "by_name")
+OPEN_NODES = ("all", "leader", "leader_first", "followers", "dead", "one_dead", "by_name", *PROXIES)
 CREDENTIALS = ("certificate", "token", "nobody", "wrong_token", "other_authority")
 STEPS = {  # by the field that names the kind
     "do": {"client", "do", "later", "until_ms"} | ANSWER,

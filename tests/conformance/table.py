@@ -10,7 +10,6 @@ END = "<!-- End of the table. -->"
 UNSHOWN = {
     "C1.1": "a machine cannot be suspended in a test; each adapter names its clock in its hello",
     "C1.2": "the clock of a node cannot be set apart in a test; no time of an answer is an input of the deadlines",
-    **{f"C3.{number}": "no client does this yet" for number in range(5, 10)},
 }
 
 
