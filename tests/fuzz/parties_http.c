@@ -49,6 +49,10 @@ static const char *const requests[] = {
     "GET /api/v1/auth/whoami|",
     "GET /api/v1/auth/policy|",
     "POST /api/v1/auth/tokens|{\"principal\":\"default/app\",\"description\":\"d\"}",
+    "LOCK /integrations/terraform/n|{\"ID\":\"i\",\"Who\":\"w\"}",
+    "LOCK /integrations/terraform/n|{\"ID\":\"j\"}",
+    "UNLOCK /integrations/terraform/n|{\"ID\":\"i\"}",
+    "UNLOCK /integrations/terraform/n|",
 };
 
 /* ---- answers ---- */
