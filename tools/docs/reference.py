@@ -90,12 +90,14 @@ class Rest:
             text = " or ".join(kinds) if isinstance(kinds, list) else str(kinds)
         if "items" in schema:
             text += f" of {self.type_of(schema['items'])}"
-        if "minimum" in schema or "maximum" in schema:
-            text += f", {schema.get('minimum', '')} to {schema.get('maximum', '')}".replace(" to ,", "")
+        if "minimum" in schema and "maximum" in schema:
+            text += f", {schema['minimum']} to {schema['maximum']}"
+        elif "minimum" in schema:
+            text += f", at least {schema['minimum']}"
         if "maxLength" in schema:
             text += f", at most {schema['maxLength']} characters"
         if "default" in schema:
-            text += f", default `{schema['default']}`"
+            text += f", default `{str(schema['default']).lower() if isinstance(schema['default'], bool) else schema['default']}`"
         return text
 
     def fields(self, schema, lines):
@@ -108,6 +110,11 @@ class Rest:
             lines.append(f"| `{name}`{' (required)' if name in required else ''} | {cell(self.type_of(field))} | {cell(about)} |")
 
     def table(self, schema):
+        """The fields; of alternatives, a table of each that has fields."""
+        parts = self.resolve(schema).get("oneOf") or self.resolve(schema).get("anyOf") or []
+        tables = [table for table in map(self.table, parts) if len(table) > 1]
+        if tables:
+            return [line for number, table in enumerate(tables) for line in (["", "or:", *table] if number else table)]
         lines = []
         self.fields(schema, lines)
         return ["", "| field | type | |", "|---|---|---|", *lines, ""] if lines else [""]
