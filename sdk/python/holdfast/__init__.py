@@ -13,10 +13,10 @@ from .errors import (Closed, Denied, Forked, HoldfastError, Invalid, LimitReache
 from .held import Revocation
 from .request import CORRECTNESS, EFFICIENCY
 from .stream import Event
-from .watch import Watch
+from .watch import AsyncWatch, Watch
 
 __all__ = [
-    "AsyncClient", "AsyncLock", "AsyncLockRequest", "CORRECTNESS", "Client", "Closed", "Denied", "EFFICIENCY", "Event",
+    "AsyncClient", "AsyncLock", "AsyncLockRequest", "AsyncWatch", "CORRECTNESS", "Client", "Closed", "Denied", "EFFICIENCY", "Event",
     "Forked", "HoldfastError", "Invalid", "LimitReached", "Lock", "LockLost", "LockRequest", "NotAcquired", "NotHeld",
     "OutcomeUnknown", "Revocation", "ServiceError", "Unreachable", "WaitTimeout", "Watch",
     "tls_context",

@@ -4,15 +4,14 @@ import asyncio
 import concurrent.futures
 import functools
 from types import TracebackType
-from typing import Any, AsyncIterator, Awaitable, Callable, Optional, Type, TypeVar
+from typing import Any, Awaitable, Callable, Optional, Type, TypeVar
 
 from .client import log
-from .errors import Closed, HoldfastError, LockLost, NotAcquired
+from .errors import HoldfastError, LockLost, NotAcquired
 from .facade import Callbacks, Facade
 from .handle import Handle
 from .request import Request
-from .stream import Event, Stream
-from .watch import watch_path
+from .watch import AsyncWatch
 
 T = TypeVar("T")
 AF = TypeVar("AF", bound=Callable[..., Awaitable[Any]])
@@ -115,14 +114,9 @@ class AsyncClient(Facade[AsyncLock, AsyncLockRequest]):
     def _request(self, request: Request, callbacks: Callbacks[AsyncLock]) -> AsyncLockRequest:
         return AsyncLockRequest(self, request, callbacks)
 
-    async def watch(self, prefix: str = "", last_id: Optional[str] = None) -> AsyncIterator[Event]:
-        """Events of names with this prefix, from now or after `last_id`. It ends with the client."""
-        stream = Stream(self.engine.caller, watch_path(prefix), last_id)
-        try:
-            while True:
-                yield await result_of(self.engine.submit(stream.next()))
-        except Closed:
-            pass
+    def watch(self, prefix: str = "", last_id: Optional[str] = None) -> AsyncWatch:
+        """Events of names with this prefix, from now or after `last_id`; an asynchronous iterator with close()."""
+        return AsyncWatch(self.engine, prefix, last_id)
 
     async def close(self) -> None:
         """Closes the session: nothing is held afterwards. Idempotent."""

@@ -61,6 +61,7 @@ class Stream:
         self._caller = caller
         self._path = path
         self.last_id = last_id
+        self.first_id = last_id  # where it begins
         self._events: Optional[AsyncIterator[Event]] = None
         self._avoid: Optional[Endpoint] = None  # the node of the last attempt, until it sends something
 
@@ -84,5 +85,6 @@ class Stream:
                 raise
             self._avoid = None
             self.last_id = event.id or self.last_id
+            self.first_id = self.first_id or self.last_id
             if event.type not in ("ready", "dropped"):
                 return event

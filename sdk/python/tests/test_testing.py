@@ -233,14 +233,16 @@ def test_a_watch_ends_and_resumes(fake):
 def test_asyncio_watches_and_reports(fake):
     async def run():
         async with fake.async_client() as client:
-            events, seen = client.watch("w/"), []
-            first = asyncio.ensure_future(events.__anext__())
-            await asyncio.to_thread(fake.settle)
+            events = client.watch("w/")
+            for _ in range(2):
+                with pytest.raises(asyncio.TimeoutError):
+                    await asyncio.wait_for(events.__anext__(), 0.01)
+            await asyncio.to_thread(wait_until, lambda: events.last_id is not None, "it has begun")
             lost = asyncio.Event()
             lock = await client.lock("w/1", on_lost=lambda _: lost.set()).acquire()
             await asyncio.to_thread(fake.lose, lock)
             await lost.wait()
-            seen = [await first, await events.__anext__()]
+            seen = [await events.__anext__(), await events.__anext__()]
             assert [event.type for event in seen] == ["granted", "forced"]
 
             @client.lock("w/2")
@@ -248,7 +250,16 @@ def test_asyncio_watches_and_reports(fake):
                 return fake.holders("w/2")
 
             assert await decorated() == ["test"] and fake.holders("w/2") == []
-            await events.aclose()
+            last_id = events.last_id
+            events.close()
+            assert [event async for event in events] == []
+            async with client.watch("w/", last_id) as resumed:
+                assert (await resumed.__anext__()).data["name"] == "w/2"
+            ending = client.watch("w/")
+            last = asyncio.ensure_future(ending.__anext__())
+            await asyncio.to_thread(wait_until, lambda: ending.last_id is not None, "it has begun")
+        with pytest.raises(StopAsyncIteration):
+            await last
 
     asyncio.run(run())
 
