@@ -101,15 +101,12 @@ class Adapter:
 
     def open(self, endpoints, session_ttl_ms=None, timeout_ms=None, client_id=None, ca=None, cert=None, key=None, server_name=None,
              token_file=None, tenant=None):
-        if server_name is not None:
-            raise Unsupported("server_name")
-        more = {"session_ttl": seconds(session_ttl_ms), "timeout": seconds(timeout_ms), "client_id": client_id, "tenant": tenant}
+        more = {"session_ttl": seconds(session_ttl_ms), "timeout": seconds(timeout_ms), "client_id": client_id, "tenant": tenant,
+                "server_name": server_name, "token_file": token_file}
         if ca is not None:
             more["tls"] = ssl.create_default_context(cafile=ca)
             if cert is not None:
                 more["tls"].load_cert_chain(cert, key)
-        if token_file is not None:
-            more["token"] = Path(token_file).read_text(encoding="utf-8").strip()
         kind = holdfast.AsyncClient if ASYNC else holdfast.Client
         self.client = kind(endpoints, **{name: value for name, value in more.items() if value is not None})
 

@@ -4,17 +4,18 @@ import { readFileSync, writeSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 import {
-  Closed, Denied, Holdfast, Invalid, LimitReached, LockLost, NotHeld, OutcomeUnknown, Unreachable, WaitTimeout,
+  Closed, Denied, Holdfast, Invalid, LimitReached, LockLost, MemoryFence, NotHeld, OutcomeUnknown, StaleToken, Unreachable,
+  WaitTimeout,
 } from "../lib/index.js";
 
 const FEATURES = [
   "shared", "semaphore", "multi", "lead", "efficiency", "max_hold", "lock_delay", "try_acquire", "renew", "cancel", "jeopardy", "safe",
-  "revoke", "watch", "tls", "client_certificate", "token", "circuit",
+  "revoke", "watch", "fence", "tls", "client_certificate", "token", "circuit",
 ];
 
 const WORDS = [ // the special errors first
   [WaitTimeout, "timeout"], [LockLost, "lost"], [NotHeld, "released"], [Unreachable, "unreachable"], [OutcomeUnknown, "unknown"],
-  [Denied, "denied"], [Invalid, "invalid"], [LimitReached, "limit"], [Closed, "closed"],
+  [Denied, "denied"], [Invalid, "invalid"], [LimitReached, "limit"], [Closed, "closed"], [StaleToken, "stale"],
 ];
 const CODES = { held: "held", delayed: "delayed", deadlock: "deadlock", mode_mismatch: "mismatch", limit_mismatch: "mismatch" };
 
@@ -54,6 +55,7 @@ function options(given, names) {
 }
 
 let client;
+const fence = new MemoryFence();
 const locks = new Map();
 const watches = new Map();
 const running = new Map();
@@ -97,15 +99,13 @@ const LOCK_ARGUMENTS = ["handle", "name", "names", "ttl_ms", "mode", "limit", "p
 const COMMANDS = {
   open: [["endpoints", "session_ttl_ms", "timeout_ms", "client_id", "ca", "cert", "key", "server_name", "token_file", "tenant"], (given) => {
     const how = options(given, {
-      endpoints: "endpoints", session_ttl_ms: "sessionTtl", timeout_ms: "timeout", client_id: "clientId", server_name: "serverName", tenant: "tenant",
+      endpoints: "endpoints", session_ttl_ms: "sessionTtl", timeout_ms: "timeout", client_id: "clientId", server_name: "serverName",
+      token_file: "tokenFile", tenant: "tenant",
     });
     for (const file of ["ca", "cert", "key"]) {
       if (given[file] !== undefined) {
         how[file] = readFileSync(given[file]);
       }
-    }
-    if (given.token_file !== undefined) {
-      how.token = readFileSync(given.token_file, "utf8").trim();
     }
     client = new Holdfast(how);
   }],
@@ -136,6 +136,7 @@ const COMMANDS = {
     follow(handle, watch).catch((error) => console.error(`the watch ${handle} ended: ${error}`));
   }],
   unwatch: [["handle"], ({ handle }) => watches.get(handle).close()],
+  fence_check: [["resource", "token"], ({ resource, token }) => fence.guard(resource, Number(token))],
   close: [[], () => client.close().catch((error) => console.error(`close: ${error}`))], // its error is no result of this command
 };
 
