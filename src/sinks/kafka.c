@@ -12,6 +12,7 @@
 
 enum {
     LINGER_MS = 50,
+    EVENTS = 1000,     /* in one batch */
     STALLED_MS = 5000, /* without a report: the last error is shown */
     PURGE_POLLS = 10,
 };
@@ -211,7 +212,7 @@ struct sink_driver *kafka_driver_new(const struct kafka_settings *settings,
     struct kafka_driver *k = calloc(1, sizeof(*k));
     hf_assert(k != NULL);
     k->driver = (struct sink_driver){.linger_ms = LINGER_MS,
-                                     .events = SINK_BATCH_EVENTS,
+                                     .events = EVENTS,
                                      .open = kafka_open,
                                      .begin = kafka_begin,
                                      .poll = kafka_poll,

@@ -5,7 +5,8 @@
 
 #include "sinks/event_json.h"
 
-enum { SINK_BATCH_EVENTS = 1000, SINK_BATCH_BYTES = 1 << 20 };
+/* A file is synced for each batch; smaller ones cost more than their lines. */
+enum { SINK_BATCH_EVENTS = 4000, SINK_BATCH_BYTES = 1 << 20 };
 
 struct sink_row {
     uint32_t at; /* in `lines` */

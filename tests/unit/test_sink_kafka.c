@@ -92,8 +92,8 @@ static void a_batch_is_delivered_when_all_its_messages_are(void **state)
     struct kafka_test *t = new_test();
     struct driver_trouble trouble;
     for (uint64_t i = 0; i < 3; i++) {
-        fill(t, 1000 * i + 1, 1000 * i + SINK_BATCH_EVENTS);
-        assert_int_equal(t->batch.count, SINK_BATCH_EVENTS);
+        fill(t, 1000 * i + 1, 1000 * i + 1000);
+        assert_int_equal(t->batch.count, 1000);
         assert_int_equal(finish(t, &trouble), DRIVER_DELIVERED);
     }
     close_test(t);
