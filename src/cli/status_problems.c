@@ -356,6 +356,13 @@ static void find_event_log_problem(uint64_t id, const struct json_t *log,
             "the event log of node %" PRIu64 " dropped %" PRIu64
             " events, because its disk was too slow or full",
             id, dropped);
+    } else if (gaps > 0 && is_true(log, "gaps_stay")) {
+        add(out, STATUS_INFO, "event_log_gap_stays",
+            "start the nodes that are down: one of them may have the events, and each minute it is "
+            "tried again; without them, history read here says since when it is complete",
+            "the event log of node %" PRIu64 " has %" PRIu64
+            " gap%s that no node in reach can fill",
+            id, gaps, gaps == 1 ? "" : "s");
     } else if (gaps > 0) {
         add(out, STATUS_INFO, "event_log_gap",
             "wait: it fetches them from another node; history read here says since when it is "

@@ -270,18 +270,20 @@ uint64_t node_events_next_us(const struct node *n)
     return next_ms == UINT64_MAX ? UINT64_MAX : next_ms * 1000;
 }
 
-void node_events_status(struct node *n, struct gateway_status *out)
+void node_events_view(void *ctx, struct gateway_events *out)
 {
+    struct node *n = ctx;
     struct event_log_stats stats;
-    out->has_events = n->events.log != NULL;
-    if (out->has_events) {
+    *out = (struct gateway_events){.is_kept = n->events.log != NULL};
+    if (out->is_kept) {
         event_log_stats(n->events.log, &stats);
-        out->events_bytes = stats.bytes;
-        out->events_max_bytes = stats.max_bytes;
-        out->events_gaps = stats.gaps;
-        out->events_dropped = stats.dropped;
-        out->events_complete_since_ms = stats.complete_since_ms;
-        out->events_complete_index = stats.complete_index;
+        out->bytes = stats.bytes;
+        out->max_bytes = stats.max_bytes;
+        out->gaps = stats.gaps;
+        out->gaps_stay = stats.gaps > 0 && gap_fill_is_stuck(n->events.fill);
+        out->dropped = stats.dropped;
+        out->complete_since_ms = stats.complete_since_ms;
+        out->complete_index = stats.complete_index;
     }
 }
 

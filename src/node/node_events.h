@@ -56,7 +56,7 @@ bool node_on_fill_request(struct node *n, uint64_t peer, uint64_t link, uint64_t
 bool node_on_fill_answer(struct node *n, uint64_t peer, uint64_t number, uint8_t status,
                          struct slice body);
 
-void node_events_status(struct node *n, struct gateway_status *out);
+void node_events_view(void *ctx, struct gateway_events *out);
 void node_scan_events(void *ctx, const struct event_scan *scan, struct gateway_scan_call *call);
 void node_scan_cancel(void *ctx, struct gateway_scan_call *call);
 

@@ -90,7 +90,6 @@ static void fill_status(void *ctx, struct gateway_status *out)
         out->ca_until_s = (uint64_t)n->certificate.ca_until_s;
     }
     node_redis_status(n, out);
-    node_events_status(n, out);
 }
 
 /* One system call. uv_random makes one for every 16 ids. */
@@ -204,6 +203,7 @@ struct gateway node_gateway(struct node *n)
         .snapshot_open = node_snapshot_open,
         .snapshot_read = node_snapshot_read,
         .snapshot_close = node_snapshot_close,
+        .events = node_events_view,
         .scan_events = node_scan_events,
         .scan_cancel = node_scan_cancel,
         .note_setting = node_note_setting,

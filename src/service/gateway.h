@@ -62,14 +62,6 @@ struct gateway_status {
     const char *backend_breaker;  /* of "redis": "closed", "open" or "half_open" */
     const char *backend_fallback; /* "fail", "embedded" or "correctness" */
     char backend_problem[128];    /* the last; "" while healthy */
-    /* The event log of this node (events/event_log.h). */
-    bool has_events;
-    uint64_t events_bytes;
-    uint64_t events_max_bytes;
-    uint64_t events_gaps;
-    uint64_t events_dropped;           /* records, since start */
-    uint64_t events_complete_since_ms; /* wall clock; 0: from the begin of the cluster */
-    uint64_t events_complete_index;    /* all entries after this one are in it */
     /* Of the data folder, looked at every ten seconds; 0: not known yet. */
     uint64_t disk_free;
     uint64_t disk_total;
@@ -126,6 +118,18 @@ struct gateway_snapshot_call {
     void *in_flight;
 };
 
+/* The event log of this node (events/event_log.h). */
+struct gateway_events {
+    bool is_kept; /* false: the rest is 0 */
+    uint64_t bytes;
+    uint64_t max_bytes;
+    uint64_t gaps;
+    bool gaps_stay;             /* no reachable node has what is missing; tried again each minute */
+    uint64_t dropped;           /* records, since start */
+    uint64_t complete_since_ms; /* wall clock; 0: from the begin of the cluster */
+    uint64_t complete_index;    /* all entries after this one are in it */
+};
+
 /* A page of a search in this node's event log (event_scan.h), which a thread reads. Owned by the caller;
  * valid until `done` or scan_cancel.
  *
@@ -179,6 +183,8 @@ struct gateway {
     bool (*snapshot_read)(void *ctx, struct gateway_snapshot_call *call, uint64_t offset, void *to,
                           size_t len);
     void (*snapshot_close)(void *ctx, struct gateway_snapshot_call *call);
+    /* Takes locks and visits each file of the log, so `status`, which each answer needs, does not have it. */
+    void (*events)(void *ctx, struct gateway_events *out);
     /* `scan` and its slices are copied. The page includes all that was applied here before the call.
      * May be called while another call reports. NULL: no event log. */
     void (*scan_events)(void *ctx, const struct event_scan *scan, struct gateway_scan_call *call);

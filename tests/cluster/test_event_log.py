@@ -180,7 +180,7 @@ def test_a_node_that_gets_a_snapshot_fills_its_history_from_another(make_cluster
     filled = victim.wait_event("event_gap_filled")[0]
     assert filled["to"] - filled["from"] > 1000
     written(victim)
-    assert status(victim)["gaps"] == 0 and status(victim)["complete_since"] is None
+    assert status(victim)["gaps"] == 0 and status(victim)["complete_since"] is None and not status(victim)["gaps_stay"]
     use(leader, 5, "after")
     for node in cluster:
         written(node)
@@ -214,3 +214,4 @@ def test_a_gap_that_no_node_can_fill_stays_declared(make_cluster):
         written(node)
         node.wait_event("event_gap_remains")
         assert status(node)["gaps"] == 1 and status(node)["complete_since"] is not None
+        assert status(node)["gaps_stay"]

@@ -149,6 +149,12 @@ static bool fake_snapshot_read(void *ctx, struct gateway_snapshot_call *call, ui
     return !g->snapshot_breaks;
 }
 
+static void fake_events(void *ctx, struct gateway_events *out)
+{
+    struct fake_gateway *g = ctx;
+    *out = g->events;
+}
+
 static void fake_scan_events(void *ctx, const struct event_scan *scan,
                              struct gateway_scan_call *call)
 {
@@ -218,6 +224,7 @@ void fake_gateway_open(struct fake_gateway *g)
                     .snapshot_open = fake_snapshot_open,
                     .snapshot_read = fake_snapshot_read,
                     .snapshot_close = fake_snapshot_close,
+                    .events = fake_events,
                     .scan_events = fake_scan_events,
                     .scan_cancel = fake_scan_cancel},
         .index = 10,

@@ -35,6 +35,7 @@ struct fake_gateway {
     bool is_inside; /* results are being reported: nothing may be submitted */
     bool is_older;  /* the leader does not support the checks of keep-alives */
     struct gateway_status status;
+    struct gateway_events events;
     /* The change of members that was requested last; the test answers it. */
     struct gateway_change_call *change;
     enum gateway_change change_kind;

@@ -270,6 +270,7 @@ static void what_no_peer_has_remains_and_is_tried_again(void **state)
     now_ms += FILL_RETRY_MS;
     run_until(&peers[1].requests, before + 1, 60000);
     assert_int_equal(noted_remains, 1); /* once for a gap */
+    assert_true(gap_fill_is_stuck(fill));
     tear_down_nodes();
 }
 

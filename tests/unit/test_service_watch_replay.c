@@ -28,8 +28,8 @@ static int open_world(void **state)
 {
     set_up_with_small_ring(state);
     world.gateway.on_event = keep;
-    world.gateway.status.has_events = true;
-    world.gateway.status.events_complete_index = 0;
+    world.gateway.events.is_kept = true;
+    world.gateway.events.complete_index = 0;
     return 0;
 }
 
@@ -304,7 +304,7 @@ static void a_log_that_lacks_events_resets_the_stream_with_the_numbers(void **st
     char *text = calloc(1, TEXT_MAX);
     collect(first, text, id);
     fill(c, 600);
-    world.gateway.status.events_complete_index = 40;
+    world.gateway.events.complete_index = 40;
     struct http_client *late = watch("/api/v1/watch?prefix=n", "20-0");
     assert_null(world.gateway.scan);
     free(text);

@@ -280,6 +280,10 @@ static void event_logs_and_sinks(void **state)
                 "sink kafka delivers nothing and is 70 entries behind: no broker");
     find_at_node("{\"event_log\":{\"gaps\":2,\"dropped\":0}}");
     expect_only("event_log_gap", STATUS_INFO, "node 2 has 2 gaps");
+    find_at_node("{\"event_log\":{\"gaps\":1,\"gaps_stay\":false,\"dropped\":0}}");
+    expect_only("event_log_gap", STATUS_INFO, "node 2 has 1 gap");
+    find_at_node("{\"event_log\":{\"gaps\":1,\"gaps_stay\":true,\"dropped\":0}}");
+    expect_only("event_log_gap_stays", STATUS_INFO, "1 gap that no node in reach can fill");
     find_at_node("{\"event_log\":{\"gaps\":2,\"dropped\":5}}");
     expect_only("event_log_dropped", STATUS_WARNING, "dropped 5 events");
     find_at_node("{\"event_log\":{\"gaps\":0,\"dropped\":0}}");

@@ -30,6 +30,7 @@ struct gap_fill {
     uint64_t continues;      /* the least entry behind which a peer has some; UINT64_MAX: none */
     uint32_t continues_peer; /* that one */
     uint64_t noted_to;       /* the end of the last gap that no peer had, which is logged */
+    bool is_stuck;           /* the newest gap cannot be filled for now */
     uint64_t filled;
     /* Of the thread while `is_working`. */
     uv_work_t work;
@@ -102,6 +103,7 @@ static void close_fill(struct gap_fill *f, uint64_t due_ms)
 
 static void note_failure(struct gap_fill *f, const char *reason)
 {
+    f->is_stuck = true;
     if (f->noted_to == f->gap.to) {
         return;
     }
@@ -160,6 +162,7 @@ static void look(struct gap_fill *f, uint64_t now_ms)
 {
     struct event_gap gap;
     look_at(f, now_ms + FILL_LOOK_MS);
+    f->is_stuck = true;
     if (!event_fill_find(f->options.log, &gap)) {
         return;
     }
@@ -167,6 +170,7 @@ static void look(struct gap_fill *f, uint64_t now_ms)
     if (f->peer_count == 0 || !begin(f, &gap)) {
         return;
     }
+    f->is_stuck = gap.to == f->noted_to;             /* it was tried before */
     f->peer = (uint32_t)(f->number % f->peer_count); /* not always the same */
     journal_note(f->options.journal, INFO, DISK, "event_gap_filling",
                  JOURNAL_NUMBER("from", gap.from), JOURNAL_NUMBER("to", gap.to));
@@ -261,6 +265,7 @@ static void on_worked(uv_work_t *work, int status)
 
 static void take_answer(struct gap_fill *f, struct slice body)
 {
+    f->is_stuck = false;
     f->answer_len = body.len;
     f->answer = memory_alloc(f->options.memory, body.len);
     memcpy(f->answer, body.data, body.len);
@@ -397,4 +402,9 @@ void gap_fill_free(struct gap_fill *f)
 uint64_t gap_fill_filled(const struct gap_fill *f)
 {
     return f->filled;
+}
+
+bool gap_fill_is_stuck(const struct gap_fill *f)
+{
+    return f->is_stuck;
 }

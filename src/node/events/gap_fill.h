@@ -64,6 +64,8 @@ bool gap_fill_on_answer(struct gap_fill *f, uint64_t peer, uint64_t number, uint
 void gap_fill_stop(struct gap_fill *f);
 void gap_fill_free(struct gap_fill *f);
 
+/* Whether a gap that is left can be filled by no node that is reachable now, or by none at all. */
+bool gap_fill_is_stuck(const struct gap_fill *f);
 /* Entries that were filled since start. */
 uint64_t gap_fill_filled(const struct gap_fill *f);
 

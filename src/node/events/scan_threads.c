@@ -33,6 +33,7 @@ struct scan_threads {
     bool is_stopped; /* the threads are gone */
     pthread_t threads[SCAN_THREADS];
     struct scan_slot slots[GATEWAY_SCANS];
+    uint32_t taken; /* slots that are not free; only the loop takes and frees them */
     uint64_t newest;
     uv_async_t wake;
     /* Refused, not reported yet: linked by their `in_flight`; the last points to `this`. */
@@ -150,6 +151,7 @@ void scan_threads_begin(struct scan_threads *s, const struct event_scan *scan,
     if (slot != NULL && !s->stops) {
         copy_scan(slot, scan);
         slot->state = SCAN_QUEUED;
+        s->taken++;
         slot->number = ++s->newest;
         slot->call = call;
         slot->late_ms = now_ms + GATEWAY_SCAN_MS;
@@ -162,11 +164,12 @@ void scan_threads_begin(struct scan_threads *s, const struct event_scan *scan,
 }
 
 /* Its call was reported or cancelled. With the lock. */
-static void leave_slot(struct scan_slot *slot)
+static void leave_slot(struct scan_threads *s, struct scan_slot *slot)
 {
     slot->call = NULL;
     if (slot->state == SCAN_QUEUED) {
         slot->state = SCAN_FREE;
+        s->taken--;
     }
 }
 
@@ -194,7 +197,7 @@ void scan_threads_cancel(struct scan_threads *s, struct gateway_scan_call *call)
     pthread_mutex_lock(&s->lock);
     for (unsigned i = 0; i < GATEWAY_SCANS; i++) {
         if (s->slots[i].call == call) {
-            leave_slot(&s->slots[i]);
+            leave_slot(s, &s->slots[i]);
         }
     }
     pthread_mutex_unlock(&s->lock);
@@ -217,6 +220,7 @@ static void finish(struct scan_threads *s, struct scan_slot *slot)
     pthread_mutex_lock(&s->lock);
     slot->call = NULL;
     slot->state = SCAN_FREE;
+    s->taken--;
     pthread_mutex_unlock(&s->lock);
     if (call != NULL && error == HF_OK) {
         report(call, HF_OK, &page, NULL);
@@ -232,7 +236,7 @@ static void give_up(struct scan_threads *s, struct scan_slot *slot)
 {
     struct gateway_scan_call *call = slot->call;
     pthread_mutex_lock(&s->lock);
-    leave_slot(slot);
+    leave_slot(s, slot);
     pthread_mutex_unlock(&s->lock);
     report(call, HF_DEADLINE, NULL,
            "the event log of this node could not be read in time; nothing was done; try again, or "
@@ -261,7 +265,7 @@ void scan_threads_run(struct scan_threads *s, uint64_t now_ms)
                    "was done; try again, or another node");
         }
     }
-    for (unsigned i = 0; i < GATEWAY_SCANS && !s->is_stopped; i++) {
+    for (unsigned i = 0; i < GATEWAY_SCANS && s->taken > 0 && !s->is_stopped; i++) {
         struct scan_slot *slot = &s->slots[i];
         enum scan_state state = state_of(s, slot);
         if (state == SCAN_DONE) {

@@ -94,15 +94,16 @@ static void put_use(const struct gateway_status *status, struct json_writer *w)
     json_write_close(w);
 }
 
-static void put_events(const struct gateway_status *status, struct json_writer *w)
+static void put_events(const struct gateway_events *log, struct json_writer *w)
 {
     json_put_open(w, "event_log", '{');
-    json_put_u64(w, "bytes", status->events_bytes);
-    json_put_u64(w, "max_bytes", status->events_max_bytes);
-    json_put_u64(w, "gaps", status->events_gaps);
-    json_put_u64(w, "dropped", status->events_dropped);
-    if (status->events_complete_since_ms != 0) {
-        json_put_time(w, "complete_since", status->events_complete_since_ms);
+    json_put_u64(w, "bytes", log->bytes);
+    json_put_u64(w, "max_bytes", log->max_bytes);
+    json_put_u64(w, "gaps", log->gaps);
+    json_put_bool(w, "gaps_stay", log->gaps_stay);
+    json_put_u64(w, "dropped", log->dropped);
+    if (log->complete_since_ms != 0) {
+        json_put_time(w, "complete_since", log->complete_since_ms);
     } else {
         json_put_null(w, "complete_since");
     }
@@ -111,8 +112,11 @@ static void put_events(const struct gateway_status *status, struct json_writer *
 
 static void render_cluster(struct api_request *x, const struct result *r, struct json_writer *w)
 {
+    const struct gateway *gateway = &x->service->gateway;
     struct gateway_status status;
-    x->service->gateway.status(x->service->gateway.ctx, &status);
+    struct gateway_events events;
+    gateway->status(gateway->ctx, &status);
+    gateway->events(gateway->ctx, &events);
     json_put_u64(w, "node", status.node);
     if (status.leader != 0) {
         json_put_u64(w, "leader", status.leader);
@@ -132,8 +136,8 @@ static void render_cluster(struct api_request *x, const struct result *r, struct
     if (shows_bytes) {
         put_use(&status, w);
     }
-    if (status.has_events && shows_bytes) {
-        put_events(&status, w);
+    if (events.is_kept && shows_bytes) {
+        put_events(&events, w);
     }
     if (status.certificate_until_s != 0) {
         put_certificate(x, &status, w);

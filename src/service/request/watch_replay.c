@@ -15,28 +15,28 @@ enum {
     REPLAY_TRIES = 50, /* without progress */
 };
 
-static bool is_complete_after(const struct gateway_status *status, struct event_id seen)
+static bool is_complete_after(const struct gateway_events *log, struct event_id seen)
 {
-    return status->has_events && (seen.index > status->events_complete_index ||
-                                  (seen.index == status->events_complete_index &&
-                                   (seen.ordinal == UINT32_MAX || seen.index == 0)));
+    return log->is_kept &&
+           (seen.index > log->complete_index ||
+            (seen.index == log->complete_index && (seen.ordinal == UINT32_MAX || seen.index == 0)));
 }
 
 bool replay_possible(struct api_request *x)
 {
     struct service *s = x->service;
     struct watcher *watcher = &x->watcher;
-    struct gateway_status status;
+    struct gateway_events log;
     uint64_t here = core_index(service_core(s));
     watcher->missing_from = watcher->missing_to = 0;
     if (watcher->seen.index > here) {
         return false; /* of another life of this cluster */
     }
-    s->gateway.status(s->gateway.ctx, &status);
-    if (s->gateway.scan_events != NULL && is_complete_after(&status, watcher->seen)) {
+    s->gateway.events(s->gateway.ctx, &log);
+    if (s->gateway.scan_events != NULL && is_complete_after(&log, watcher->seen)) {
         return true;
     }
-    uint64_t to = status.has_events ? status.events_complete_index : s->events.floor.index;
+    uint64_t to = log.is_kept ? log.complete_index : s->events.floor.index;
     watcher->missing_from = watcher->seen.index + (watcher->seen.ordinal == UINT32_MAX);
     watcher->missing_to = to > watcher->missing_from ? to : watcher->missing_from;
     return false;
