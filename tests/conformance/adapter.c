@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "adapter_lines.h"
 #include "wire/json_tree.h"
-#include "wire/json_write.h"
 
-enum { HANDLES = 64, CALLS = 1024, NAMES = 16, LINE = 1 << 16 };
+enum { HANDLES = 64, CALLS = 1024, NAMES = 16 };
 
 static const char *const features[] = {
     "shared", "semaphore", "multi", "lead",   "efficiency", "max_hold",           "lock_delay",
@@ -48,101 +48,6 @@ static struct handle handles[HANDLES];
 static struct command *commands[CALLS];
 static unsigned command_count;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-
-/* ---- Lines ---- */
-
-static void begin_line(struct buffer *line, struct json_writer *w)
-{
-    buffer_init(line, memory_system(), LINE);
-    json_writer_init(w, line);
-    json_write_open(w, '{');
-}
-
-static void end_line(struct buffer *line, struct json_writer *w)
-{
-    static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
-    json_write_close(w);
-    buffer_append_byte(line, '\n');
-    hf_assert(!line->overflowed);
-    struct slice bytes = buffer_bytes(line);
-    pthread_mutex_lock(&writing);
-    (void)fwrite(bytes.data, 1, bytes.len, stdout);
-    (void)fflush(stdout);
-    pthread_mutex_unlock(&writing);
-    buffer_close(line);
-}
-
-/* A token is text: numbers of some languages are not exact above 2^53. */
-static void put_token(struct json_writer *w, uint64_t token)
-{
-    char text[24];
-    (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)token);
-    json_put_text(w, "token", text);
-}
-
-static const char *word_of(int error)
-{
-    static const char *const words[] = {
-        [HF_ERR_HELD] = "held",
-        [HF_ERR_TIMEOUT] = "timeout",
-        [HF_ERR_UNREACHABLE] = "unreachable",
-        [HF_ERR_LOST] = "lost",
-        [HF_ERR_DENIED] = "denied",
-        [HF_ERR_INVALID] = "invalid",
-        [HF_ERR_DELAYED] = "delayed",
-        [HF_ERR_DEADLOCK] = "deadlock",
-        [HF_ERR_MISMATCH] = "mismatch",
-        [HF_ERR_LIMIT] = "limit",
-        [HF_ERR_UNKNOWN] = "unknown",
-        [HF_ERR_CANCELLED] = "cancelled",
-        [HF_ERR_STALE] = "stale",
-    };
-    bool is_known = error > 0 && (size_t)error < sizeof(words) / sizeof(words[0]);
-    return is_known && words[error] != NULL ? words[error] : "other";
-}
-
-static void answer_with_words(uint64_t id, const char *word, const char *code, const char *message)
-{
-    struct json_writer w;
-    struct buffer line;
-    begin_line(&line, &w);
-    json_put_u64(&w, "id", id);
-    json_put_bool(&w, "ok", false);
-    json_put_text(&w, "error", word);
-    json_put_text(&w, "code", code);
-    json_put_text(&w, "message", message);
-    end_line(&line, &w);
-}
-
-static void answer_error(uint64_t id, int error)
-{
-    answer_with_words(id, word_of(error), hf_error_name(error), hf_last_error());
-}
-
-/* Writes the fields of one answer; NULL: there are none. */
-typedef void (*put_fn)(struct json_writer *w, const void *arg);
-
-static void answer_ok(uint64_t id, put_fn put, const void *arg)
-{
-    struct json_writer w;
-    struct buffer line;
-    begin_line(&line, &w);
-    json_put_u64(&w, "id", id);
-    json_put_bool(&w, "ok", true);
-    if (put != NULL) {
-        put(&w, arg);
-    }
-    end_line(&line, &w);
-}
-
-static void answer(uint64_t id, int error)
-{
-    if (error != 0) {
-        answer_error(id, error);
-    } else {
-        answer_ok(id, NULL, NULL);
-    }
-}
 
 /* ---- Arguments ---- */
 
@@ -203,7 +108,7 @@ static void on_event(hf_client *c, const struct hf_event *event, void *arg)
     }
     sleep_ms(handle->slow_callback_ms);
     struct buffer line;
-    begin_line(&line, &w);
+    line_begin(&line, &w);
     json_put_text(&w, "event", names[event->type]);
     json_put_text(&w, "handle", handle->name);
     if (event->type == HF_EVENT_REVOKE_REQUESTED) {
@@ -211,7 +116,7 @@ static void on_event(hf_client *c, const struct hf_event *event, void *arg)
     } else {
         json_put_text(&w, "why", event->text);
     }
-    end_line(&line, &w);
+    line_end(&line, &w);
 }
 
 /* ---- Acquire ---- */
@@ -224,7 +129,7 @@ static void put_grant(struct json_writer *w, const void *arg)
         json_put_bool(w, "acquired", lock != NULL);
     }
     if (lock != NULL) {
-        put_token(w, command->handle->token);
+        line_put_token(w, command->handle->token);
         json_put_i64(w, "safe_for_ms", hf_lock_safe_for_ms(lock));
         if (command->is_semaphore) {
             json_put_u64(w, "slot", hf_lock_slot(lock));
@@ -247,9 +152,9 @@ static void acquired(hf_client *c, int error, hf_lock *lock, void *arg)
         command->handle->lock = NULL;
     }
     if (error == 0 || is_refused) {
-        answer_ok(command->id, put_grant, command);
+        line_answer_ok(command->id, put_grant, command);
     } else {
-        answer_error(command->id, error);
+        line_answer_error(command->id, error);
     }
     pthread_mutex_unlock(&mutex);
 }
@@ -298,7 +203,7 @@ static void begin_acquire(struct command *command, bool is_lead)
                         : hf_acquire_async(client, names, count, &options, acquired, command,
                                            &command->call);
     if (error != 0) {
-        answer_error(command->id, error);
+        line_answer_error(command->id, error);
     }
     pthread_mutex_unlock(&mutex);
 }
@@ -330,7 +235,7 @@ static void do_cancel(struct command *command)
         }
     }
     pthread_mutex_unlock(&mutex);
-    answer(command->id, 0);
+    line_answer(command->id, 0);
 }
 
 /* ---- Of a handle ---- */
@@ -346,11 +251,11 @@ static void do_check(struct command *command)
     const hf_lock *lock = handle_of(command->words)->lock;
     int error = lock == NULL ? 0 : hf_lock_check(lock);
     if (lock == NULL) {
-        answer_with_words(command->id, "released", "released", "it was released");
+        line_answer_with_words(command->id, "released", "released", "it was released");
     } else if (error != 0) {
-        answer_error(command->id, error);
+        line_answer_error(command->id, error);
     } else {
-        answer_ok(command->id, put_safe, lock);
+        line_answer_ok(command->id, put_safe, lock);
     }
     pthread_mutex_unlock(&mutex);
 }
@@ -358,13 +263,13 @@ static void do_check(struct command *command)
 static void put_handle_token(struct json_writer *w, const void *arg)
 {
     const struct handle *handle = arg;
-    put_token(w, handle->lock != NULL ? hf_lock_token(handle->lock) : handle->token);
+    line_put_token(w, handle->lock != NULL ? hf_lock_token(handle->lock) : handle->token);
 }
 
 static void do_token(struct command *command)
 {
     pthread_mutex_lock(&mutex);
-    answer_ok(command->id, put_handle_token, handle_of(command->words));
+    line_answer_ok(command->id, put_handle_token, handle_of(command->words));
     pthread_mutex_unlock(&mutex);
 }
 
@@ -374,14 +279,14 @@ static void do_renew(struct command *command)
     hf_lock *lock = handle_of(command->words)->lock;
     pthread_mutex_unlock(&mutex);
     if (lock == NULL) {
-        answer_with_words(command->id, "released", "released", "it was released");
+        line_answer_with_words(command->id, "released", "released", "it was released");
         return;
     }
     int error = hf_renew(lock, u32_of(command->words, "ttl_ms"));
     if (error != 0) {
-        answer_error(command->id, error);
+        line_answer_error(command->id, error);
     } else {
-        answer_ok(command->id, put_safe, lock);
+        line_answer_ok(command->id, put_safe, lock);
     }
 }
 
@@ -392,13 +297,13 @@ static void do_release(struct command *command)
     hf_lock *lock = handle->lock;
     /* A lost lock is still there: hf_release reports the loss, and later checks do. */
     if (lock != NULL && hf_lock_check(lock) == HF_ERR_LOST) {
-        answer_error(command->id, HF_ERR_LOST);
+        line_answer_error(command->id, HF_ERR_LOST);
         pthread_mutex_unlock(&mutex);
         return;
     }
     handle->lock = NULL;
     pthread_mutex_unlock(&mutex);
-    answer(command->id, hf_release(lock));
+    line_answer(command->id, hf_release(lock));
 }
 
 /* ---- The client ---- */
@@ -424,7 +329,7 @@ static void do_open(struct command *command)
     options.server_name = text_of(words, "server_name");
     options.token_file = text_of(words, "token_file");
     options.tenant = text_of(words, "tenant");
-    answer(command->id, hf_client_open(&client, endpoints, &options));
+    line_answer(command->id, hf_client_open(&client, endpoints, &options));
 }
 
 static void do_close(struct command *command)
@@ -436,7 +341,7 @@ static void do_close(struct command *command)
     }
     pthread_mutex_unlock(&mutex);
     hf_client_close(client);
-    answer(command->id, 0);
+    line_answer(command->id, 0);
 }
 
 static void do_fence_check(struct command *command)
@@ -444,7 +349,7 @@ static void do_fence_check(struct command *command)
     const char *token = text_of(command->words, "token");
     int error = hf_fence_guard(fence, text_of(command->words, "resource"),
                                token == NULL ? 0 : strtoull(token, NULL, 10), NULL);
-    answer(command->id, error);
+    line_answer(command->id, error);
 }
 
 /* ---- Fork ---- */
@@ -505,9 +410,9 @@ static void do_fork_check(struct command *command)
     (void)close(ends[0]);
     (void)waitpid(child, NULL, 0);
     if (got == (ssize_t)sizeof(counts)) {
-        answer_ok(command->id, put_uses, counts);
+        line_answer_ok(command->id, put_uses, counts);
     } else {
-        answer_with_words(command->id, "other", "hung", "a use in the child did not return");
+        line_answer_with_words(command->id, "other", "hung", "a use in the child did not return");
     }
 }
 
@@ -521,29 +426,22 @@ static const struct kind {
     bool blocks; /* it runs on a thread of its own */
     const char *arguments[ARGUMENTS];
 } kinds[] = {
-    {"open",
-     do_open,
-     false,
-     {"endpoints", "session_ttl_ms", "timeout_ms", "client_id", "ca", "cert", "key", "server_name",
-      "token_file", "tenant"}},
-    {"acquire",
-     do_acquire,
-     false,
-     {"handle", "name", "names", "ttl_ms", "wait_ms", "mode", "limit", "permits", "tier",
-      "max_hold_ms", "lock_delay_ms", "slow_callback_ms"}},
-    {"try_acquire",
-     do_try_acquire,
-     false,
-     {"handle", "name", "names", "ttl_ms", "mode", "limit", "permits", "tier"}},
+    /* clang-format off */
+    {"open", do_open, false, {"endpoints", "session_ttl_ms", "timeout_ms", "client_id", "ca", "cert", "key", "server_name",
+                              "token_file", "tenant"}},
+    {"acquire", do_acquire, false, {"handle", "name", "names", "ttl_ms", "wait_ms", "mode", "limit", "permits", "tier",
+                                    "max_hold_ms", "lock_delay_ms", "slow_callback_ms"}},
+    {"try_acquire", do_try_acquire, false, {"handle", "name", "names", "ttl_ms", "mode", "limit", "permits", "tier"}},
     {"lead", do_lead, false, {"handle", "name", "value", "ttl_ms", "wait_ms"}},
     {"cancel", do_cancel, false, {"command"}},
-    {"check", do_check, false, {"handle"}},
+    {"check", do_check, false, {"handle", "thread"}},
     {"token", do_token, false, {"handle"}},
     {"renew", do_renew, true, {"handle", "ttl_ms"}},
     {"release", do_release, true, {"handle"}},
     {"fence_check", do_fence_check, false, {"resource", "token"}},
     {"fork_check", do_fork_check, true, {"handle"}},
     {"close", do_close, true, {NULL}},
+    /* clang-format on */
 };
 
 struct task {
@@ -571,12 +469,8 @@ static void on_thread(const struct kind *kind, struct command *command)
 
 static bool has_only(const struct json_t *words, const struct kind *kind)
 {
-    const char *keys[ARGUMENTS + 4] = {"id", "do", "thread"};
-    for (unsigned i = 0, n = strcmp(kind->name, "check") == 0 ? 3 : 2;
-         i < ARGUMENTS && kind->arguments[i] != NULL; i++) {
-        keys[n++] = kind->arguments[i];
-        keys[n] = NULL;
-    }
+    const char *keys[ARGUMENTS + 3] = {"id", "do"};
+    memcpy(keys + 2, kind->arguments, sizeof(kind->arguments));
     return json_tree_other_key(words, keys) == NULL;
 }
 
@@ -596,7 +490,7 @@ static void run_line(struct slice line)
             continue;
         }
         if (is_late) { /* the library has no client any more */
-            answer_with_words(command->id, "closed", "closed", "the client was closed");
+            line_answer_with_words(command->id, "closed", "closed", "the client was closed");
         } else if (kinds[i].blocks || json_tree_true(json_tree_get(command->words, "thread"))) {
             on_thread(&kinds[i], command);
         } else {
@@ -604,14 +498,15 @@ static void run_line(struct slice line)
         }
         return;
     }
-    answer_with_words(command->id, "unsupported", "unsupported", "no such command or argument");
+    line_answer_with_words(command->id, "unsupported", "unsupported",
+                           "no such command or argument");
 }
 
 static void say_hello(void)
 {
     struct json_writer w;
     struct buffer line;
-    begin_line(&line, &w);
+    line_begin(&line, &w);
     json_put_u64(&w, "hello", 1);
     json_put_text(&w, "client", "c");
     json_put_text(&w, "clock", "boottime");
@@ -620,7 +515,7 @@ static void say_hello(void)
         json_write_string(&w, slice_of(features[i]));
     }
     json_write_close(&w);
-    end_line(&line, &w);
+    line_end(&line, &w);
 }
 
 int main(void)
