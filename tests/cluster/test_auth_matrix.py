@@ -201,11 +201,14 @@ RESP = {
     "hmget": ("read", "read", f"{HASH} f"),
     "hmset": ("lock", "lock", f"{NEW}-m f v"),
     "hset": ("lock", "lock", f"{NEW}-h f v"),
+    "hsetnx": ("lock", "lock", f"{NEW}-hn f v"),
     "hvals": ("read", "read", HASH),
     "incr": ("lock", "lock", COUNTER),
     "incrby": ("lock", "lock", f"{COUNTER} 2"),
     "info": ("caller", "caller", ""),
+    "keys": ("rows", "read", "app/*"),
     "mget": ("read", "read", STRING),
+    "monitor": ("caller", "caller", ""),
     "mset": ("lock", "lock", f"{NEW}-1 v {NEW}-2 v"),
     "msetnx": ("lock", "lock", f"{NEW}-3 v {NEW}-4 v"),
     "multi": ("caller", "caller", ""),
@@ -222,6 +225,7 @@ RESP = {
     "punsubscribe": ("caller", "caller", ""),
     "quit": ("nothing", "all", ""),
     "reset": ("nothing", "all", ""),
+    "role": ("caller", "caller", ""),
     "scan": ("rows", "read", "0"),
     "script": ("caller", "caller", "EXISTS {sha}"),
     "select": ("caller", "caller", "0"),
@@ -235,6 +239,9 @@ RESP = {
     "type": ("read", "read", STRING),
     "unlink": ("lock", "lock", COUNTER),
     "unsubscribe": ("caller", "caller", ""),
+    "unwatch": ("caller", "caller", ""),
+    "wait": ("caller", "caller", "0 0"),
+    "watch": ("read", "read", STRING),
 }
 
 

@@ -298,17 +298,78 @@ void resp_reset(struct resp_conn *conn, const struct slice *args, uint32_t count
     resp_simple(&w, "RESET");
 }
 
+static void put_time(const struct service *s, const struct key_sink *to)
+{
+    uint64_t ms = s->gateway.wall_ms(s->gateway.ctx);
+    char text[24];
+    to->array(to->ctx, 2);
+    int len = snprintf(text, sizeof(text), "%" PRIu64, ms / 1000);
+    to->bulk(to->ctx, slice_make(text, (size_t)len));
+    len = snprintf(text, sizeof(text), "%" PRIu64, ms % 1000 * 1000);
+    to->bulk(to->ctx, slice_make(text, (size_t)len));
+}
+
 void resp_time(struct resp_conn *conn, const struct slice *args, uint32_t count)
 {
     (void)args;
     (void)count;
+    struct resp_writer w = resp_conn_writer(conn);
+    struct key_sink sink = resp_sink(&w);
+    put_time(conn->service, &sink);
+}
+
+/* In a script. A script that is repeated reads a later time. */
+void key_time(struct keyspace *k, const struct slice *args, uint32_t count,
+              const struct key_sink *to)
+{
+    (void)args;
+    (void)count;
+    put_time(keyspace_service(k), to);
+}
+
+/* Every node accepts every command, so each is a primary for clients that ask. */
+void resp_role(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    (void)args;
+    (void)count;
+    struct resp_writer w = resp_conn_writer(conn);
+    resp_array(&w, 3);
+    resp_text(&w, "master");
+    resp_integer(&w, 0);
+    resp_array(&w, 0);
+}
+
+/* WAIT replicas milliseconds. A change is on a majority of the voters before it is answered, so that
+ * many other nodes have it; more are never waited for. */
+void resp_wait(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    (void)count;
+    int64_t number;
     const struct service *s = conn->service;
     struct resp_writer w = resp_conn_writer(conn);
-    uint64_t ms = s->gateway.wall_ms(s->gateway.ctx);
-    char text[24];
-    resp_array(&w, 2);
-    int len = snprintf(text, sizeof(text), "%" PRIu64, ms / 1000);
-    resp_bulk(&w, slice_make(text, (size_t)len));
-    len = snprintf(text, sizeof(text), "%" PRIu64, ms % 1000 * 1000);
-    resp_bulk(&w, slice_make(text, (size_t)len));
+    if (!resp_parse_number(args[1], &number) || !resp_parse_number(args[2], &number)) {
+        resp_conn_error(conn, "ERR", "value is not an integer or out of range");
+        return;
+    }
+    if (number < 0) {
+        resp_conn_error(conn, "ERR", "timeout is negative");
+        return;
+    }
+    struct gateway_member members[LIMIT_NODES];
+    uint32_t known = s->gateway.members == NULL || s->options.resp_tier != TIER_CORRECTNESS
+                         ? 0
+                         : s->gateway.members(s->gateway.ctx, members, LIMIT_NODES);
+    uint32_t voters = 0;
+    for (uint32_t i = 0; i < known; i++) {
+        voters += members[i].voter;
+    }
+    resp_integer(&w, voters / 2); /* besides the leader */
+}
+
+void resp_monitor(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    (void)args;
+    (void)count;
+    resp_conn_error(conn, "ERR",
+                    "MONITOR is not supported: `holdfast watch` shows all changes of locks");
 }

@@ -6,6 +6,7 @@
 #include "service/resp/number.h"
 
 #define LOCAL(handler) RESP_LOCAL, .local = (handler)
+#define LOCAL_OR_RUN(handler, of_run) RESP_LOCAL, .local = (handler), .run = (of_run)
 #define READ(handler) RESP_READ, .run = (handler)
 #define CHANGE(handler) RESP_CHANGE, .run = (handler)
 #define CONNECTION "connection"
@@ -52,11 +53,14 @@ static const struct resp_command commands[] = {
     ROW("hmget", -3, RO, 1, 1, 1, "hash", "Returns the values of several fields.", NEED_READ, READ(key_hmget)),
     ROW("hmset", -4, RW, 1, 1, 1, "hash", "Sets fields.", NEED_LOCK, CHANGE(key_hset)),
     ROW("hset", -4, RW, 1, 1, 1, "hash", "Sets fields.", NEED_LOCK, CHANGE(key_hset)),
+    ROW("hsetnx", 4, RW, 1, 1, 1, "hash", "Sets a field that does not exist.", NEED_LOCK, CHANGE(key_hsetnx)),
     ROW("hvals", 2, RESP_READONLY, 1, 1, 1, "hash", "Returns all values.", NEED_READ, READ(key_hgetall)),
     ROW("incr", 2, RW, 1, 1, 1, "string", "Increments a counter by one.", NEED_LOCK, CHANGE(key_incr)),
     ROW("incrby", 3, RW, 1, 1, 1, "string", "Increments a counter.", NEED_LOCK, CHANGE(key_incr)),
     ROW("info", -1, 0, 0, 0, 0, "server", "Describes this node.", NEED_CALLER, LOCAL(resp_info)),
+    ROW("keys", 2, RESP_READONLY | RESP_NO_SCRIPT, 0, 0, 0, "generic", "Lists the keys that match a pattern, at most 10,000.", NEED_ROWS, READ(key_keys)),
     ROW("mget", -2, RO, 1, -1, 1, "string", "Returns the values of several keys.", NEED_READ, READ(key_mget)),
+    ROW("monitor", 1, RESP_ADMIN | RESP_NO_SCRIPT, 0, 0, 0, "server", "Not supported; `holdfast watch` shows all changes.", NEED_CALLER, LOCAL(resp_monitor)),
     ROW("mset", -3, RESP_WRITE, 1, -1, 2, "string", "SET of several keys.", NEED_LOCK, CHANGE(key_mset)),
     ROW("msetnx", -3, RESP_WRITE, 1, -1, 2, "string", "Acquires several locks, all or none.", NEED_LOCK, CHANGE(key_msetnx)),
     ROW("multi", 1, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, "transactions", "Queues commands until EXEC.", NEED_CALLER, LOCAL(resp_multi)),
@@ -73,6 +77,7 @@ static const struct resp_command commands[] = {
     ROW("punsubscribe", -1, RESP_PUBSUB | RESP_NO_SCRIPT | RESP_WHEN_SUBSCRIBED, 0, 0, 0, "pubsub", "Unsubscribes from patterns.", NEED_CALLER, LOCAL(resp_punsubscribe)),
     ROW("quit", -1, RESP_FAST | RESP_NO_SCRIPT | RESP_NO_AUTH | RESP_WHEN_SUBSCRIBED, 0, 0, 0, CONNECTION, "Closes the connection.", NEED_NOTHING, LOCAL(resp_quit)),
     ROW("reset", 1, RESP_FAST | RESP_NO_SCRIPT | RESP_NO_AUTH | RESP_WHEN_SUBSCRIBED, 0, 0, 0, CONNECTION, "Resets the state of the connection.", NEED_NOTHING, LOCAL(resp_reset)),
+    ROW("role", 1, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, "server", "Replies master: every node accepts every command.", NEED_CALLER, LOCAL(resp_role)),
     ROW("scan", -2, RESP_READONLY | RESP_NO_SCRIPT, 0, 0, 0, "generic", "Lists keys, page by page.", NEED_ROWS, READ(key_scan)),
     ROW("script", -2, RESP_NO_SCRIPT, 0, 0, 0, "scripting", "Manages the scripts stored on this node.", NEED_CALLER, LOCAL(resp_script)),
     ROW("select", 2, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, CONNECTION, "Selects a database; only 0 exists.", NEED_CALLER, LOCAL(resp_select)),
@@ -81,11 +86,14 @@ static const struct resp_command commands[] = {
     ROW("setnx", 3, RW, 1, 1, 1, "string", "SET with NX.", NEED_LOCK, CHANGE(key_setnx)),
     ROW("strlen", 2, RO, 1, 1, 1, "string", "Returns the length of the value.", NEED_READ, READ(key_strlen)),
     ROW("subscribe", -2, RESP_PUBSUB | RESP_NO_SCRIPT | RESP_WHEN_SUBSCRIBED, 0, 0, 0, "pubsub", "Subscribes to channels.", NEED_READ, LOCAL(resp_subscribe)),
-    ROW("time", 1, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, "server", "Returns the wall-clock time of this node.", NEED_CALLER, LOCAL(resp_time)),
+    ROW("time", 1, RESP_FAST, 0, 0, 0, "server", "Returns the wall-clock time of this node.", NEED_CALLER, LOCAL_OR_RUN(resp_time, key_time)),
     ROW("ttl", 2, RO, 1, 1, 1, "generic", "Returns the remaining TTL of a key, in seconds.", NEED_READ, READ(key_ttl)),
     ROW("type", 2, RO, 1, 1, 1, "generic", "Returns string, hash or none.", NEED_READ, READ(key_type)),
     ROW("unlink", -2, RW, 1, -1, 1, "generic", "Same as DEL.", NEED_LOCK, CHANGE(key_del)),
     ROW("unsubscribe", -1, RESP_PUBSUB | RESP_NO_SCRIPT | RESP_WHEN_SUBSCRIBED, 0, 0, 0, "pubsub", "Unsubscribes from channels.", NEED_CALLER, LOCAL(resp_unsubscribe)),
+    ROW("unwatch", 1, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, "transactions", "Forgets the watched keys.", NEED_CALLER, LOCAL(resp_unwatch)),
+    ROW("wait", 3, RESP_NO_SCRIPT, 0, 0, 0, "generic", "Returns how many other nodes have all answered changes.", NEED_CALLER, LOCAL(resp_wait)),
+    ROW("watch", -2, RESP_FAST | RESP_NO_SCRIPT, 1, -1, 1, "transactions", "EXEC does nothing if one of the keys changes before.", NEED_READ, READ(key_watch)),
 };
 /* clang-format on */
 

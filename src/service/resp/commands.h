@@ -1,5 +1,5 @@
 /* The command table of the Redis protocol, which COMMAND reports. A command has a kind:
- *   LOCAL    concerns the connection; answered at once
+ *   LOCAL    concerns the connection; answered at once. With `run`, scripts and MULTI have it, too
  *   READ     reads keys after a barrier (S9.1); changes nothing
  *   CHANGE   runs over a keyspace and becomes one `transact`; runs again after a conflict
  * EVAL is a CHANGE: it calls keyspace_enter_script, then keyspace_call for each redis.call. Scripts

@@ -74,6 +74,7 @@ struct resp_conn *resp_conn_new(struct service *s, const struct resp_conn_option
     buffer_init(&conn->out, memory, RESP_OUTPUT_MAX);
     buffer_init(&conn->reply, memory, RESP_REPLY_MAX);
     buffer_init(&conn->multi, memory, RESP_MULTI_MAX);
+    buffer_init(&conn->watched, memory, RESP_WATCHED_MAX);
     list_init(&conn->acquires);
     list_init(&conn->pending);
     list_init(&conn->unwritten);
@@ -132,6 +133,7 @@ static void drop_work(struct resp_conn *conn)
     buffer_close(&conn->out);
     buffer_close(&conn->reply);
     buffer_close(&conn->multi);
+    buffer_close(&conn->watched);
 }
 
 void resp_conn_close(struct resp_conn *conn)
@@ -493,8 +495,8 @@ bool resp_conn_is_finished(const struct resp_conn *conn)
 
 bool resp_conn_is_idle(const struct resp_conn *conn)
 {
-    return conn->clock == RESP_CLOCK_IDLE && !conn->is_multi && !conn->is_ended &&
-           list_is_empty(&conn->unwritten);
+    return conn->clock == RESP_CLOCK_IDLE && !conn->is_multi && conn->watch_count == 0 &&
+           !conn->is_ended && list_is_empty(&conn->unwritten);
 }
 
 void resp_conn_retire(struct resp_conn *conn)

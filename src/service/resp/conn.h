@@ -27,14 +27,15 @@ enum {
     RESP_INPUT_MAX = (int)LIMIT_RESP_REQUEST + 2 * (int)RESP_CONN_READ,
     RESP_OUTPUT_SOFT = 256 << 10, /* unwritten bytes at which no further request begins */
     RESP_OUTPUT_MAX = 4 << 20,
-    RESP_BUFFER_KEPT = 1 << 10, /* bytes of each buffer, between requests */
-    RESP_REPLY_MAX = 1 << 20,   /* bytes of a reply of a CHANGE command or script */
-    RESP_MULTI_MAX = 64 << 10,  /* bytes between MULTI and EXEC */
-    RESP_PUSH_MAX = 1 << 20,    /* unread bytes at which a subscriber is dropped */
-    RESP_ACQUIRES = 1024,       /* in flight on one connection */
-    RESP_ATTEMPTS = 8,          /* of one transaction; then -TRYAGAIN */
-    RESP_PENDING_MS = 5000,     /* of a transaction that cannot run; then refused */
-    RESP_NAME_MAX = 100,        /* bytes of CLIENT SETNAME */
+    RESP_BUFFER_KEPT = 1 << 10,  /* bytes of each buffer, between requests */
+    RESP_REPLY_MAX = 1 << 20,    /* bytes of a reply of a CHANGE command or script */
+    RESP_MULTI_MAX = 64 << 10,   /* bytes between MULTI and EXEC */
+    RESP_WATCHED_MAX = 64 << 10, /* names of WATCH */
+    RESP_PUSH_MAX = 1 << 20,     /* unread bytes at which a subscriber is dropped */
+    RESP_ACQUIRES = 1024,        /* in flight on one connection */
+    RESP_ATTEMPTS = 8,           /* of one transaction; then -TRYAGAIN */
+    RESP_PENDING_MS = 5000,      /* of a transaction that cannot run; then refused */
+    RESP_NAME_MAX = 100,         /* bytes of CLIENT SETNAME */
     RESP_IDLE_MS = 3600000,
 };
 
@@ -108,6 +109,8 @@ struct resp_conn {
     bool multi_failed; /* a queued command was invalid: EXEC does nothing */
     uint32_t multi_count;
     struct buffer multi;
+    uint32_t watch_count; /* WATCH; see optimistic.c */
+    struct buffer watched;
 
     struct list channels; /* subscriptions; see pubsub.c */
     struct list patterns;
@@ -263,6 +266,11 @@ struct resp_writer *resp_sink_writer(const struct key_sink *sink);
 bool resp_multi_takes(struct resp_conn *conn, const struct slice *args, uint32_t count);
 void resp_multi_end(struct resp_conn *conn);
 
+/* optimistic.c */
+void resp_watch_end(struct resp_conn *conn);
+/* For EXEC. `*failed`: the error was sent. */
+bool resp_watched_changed(struct keyspace *k, const struct key_sink *to, bool *failed);
+
 /* pubsub.c */
 void resp_pubsub_open(struct service *s);
 void resp_pubsub_close(struct service *s);
@@ -305,6 +313,10 @@ RESP_LOCAL_HANDLER(resp_psubscribe);
 RESP_LOCAL_HANDLER(resp_punsubscribe);
 RESP_LOCAL_HANDLER(resp_pubsub);
 RESP_LOCAL_HANDLER(resp_time);
+RESP_LOCAL_HANDLER(resp_monitor);
+RESP_LOCAL_HANDLER(resp_role);
+RESP_LOCAL_HANDLER(resp_unwatch);
+RESP_LOCAL_HANDLER(resp_wait);
 
 #define RESP_KEY_HANDLER(name)                                              \
     void name(struct keyspace *k, const struct slice *args, uint32_t count, \
@@ -340,5 +352,9 @@ RESP_KEY_HANDLER(key_hexists);
 RESP_KEY_HANDLER(key_hlen);
 RESP_KEY_HANDLER(key_hincrby);
 RESP_KEY_HANDLER(key_hdel);
+RESP_KEY_HANDLER(key_hsetnx);
+RESP_KEY_HANDLER(key_keys);
+RESP_KEY_HANDLER(key_time);
+RESP_KEY_HANDLER(key_watch);
 
 #endif

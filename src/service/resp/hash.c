@@ -262,6 +262,25 @@ void key_hset(struct keyspace *k, const struct slice *args, uint32_t count,
     }
 }
 
+void key_hsetnx(struct keyspace *k, const struct slice *args, uint32_t count,
+                const struct key_sink *to)
+{
+    (void)count;
+    struct key *key;
+    struct slice hash;
+    struct hash_field f;
+    if (!open_hash(k, args[1], to, &key, &hash)) {
+        return;
+    }
+    key->is_compared = true;
+    if (find_field(hash, args[2], &f)) {
+        to->integer(to->ctx, 0);
+    } else if (may_change(k, key, to) && make_hash(k, hash, NULL, args[2], args[3], &hash, to)) {
+        put_hash(k, key, hash);
+        to->integer(to->ctx, 1);
+    }
+}
+
 void key_hincrby(struct keyspace *k, const struct slice *args, uint32_t count,
                  const struct key_sink *to)
 {

@@ -342,7 +342,41 @@ void key_persist(struct keyspace *k, const struct slice *args, uint32_t count,
     }
 }
 
-/* INCR, DECR, INCRBY, DECRBY. Counters are separate from locks and keep their TTL. */
+/* Of a counter, or of a SET key whose value is a number. False: neither; the error was sent. */
+static bool read_number(const struct keyspace *k, struct key *key, int64_t *out,
+                        const struct key_sink *to)
+{
+    *out = 0;
+    switch (key->kind) {
+    case KEY_ABSENT:
+        return true;
+    case KEY_COUNTER:
+        *out = key->number;
+        return true;
+    case KEY_STRING:
+        if (!key_is_own(k, key)) {
+            to->error(
+                to->ctx, "ERR",
+                "the lock is held by another connection: compare its value in a script before "
+                "it is changed");
+            return false;
+        }
+        if (!resp_parse_number(key->value, out)) {
+            to->error(to->ctx, "ERR", "value is not an integer or out of range");
+            return false;
+        }
+        return true;
+    case KEY_HASH:
+    case KEY_LOCK:
+    case KEY_RESERVED:
+        break;
+    }
+    to->error(to->ctx, "WRONGTYPE",
+              "the key is a lock; INCR and DECR work on counters and numbers only");
+    return false;
+}
+
+/* INCR, DECR, INCRBY, DECRBY, which keep the TTL. A new key is a counter, not a lock. */
 void key_incr(struct keyspace *k, const struct slice *args, uint32_t count,
               const struct key_sink *to)
 {
@@ -356,18 +390,27 @@ void key_incr(struct keyspace *k, const struct slice *args, uint32_t count,
     if (key == NULL) {
         return;
     }
-    if (key->kind != KEY_ABSENT && key->kind != KEY_COUNTER) {
-        to->error(to->ctx, "WRONGTYPE", "the key is a lock; INCR and DECR work on counters only");
+    int64_t number;
+    if (!read_number(k, key, &number, to)) {
         return;
     }
-    int64_t number = key->kind == KEY_COUNTER ? key->number : 0;
     bool overflows = is_down ? __builtin_sub_overflow(number, by, &number)
                              : __builtin_add_overflow(number, by, &number);
     if (overflows) {
         to->error(to->ctx, "ERR", "increment or decrement would overflow");
         return;
     }
-    key_set_number(key, number);
+    if (key->kind == KEY_STRING) {
+        char text[24];
+        int len = snprintf(text, sizeof(text), "%" PRId64, number);
+        struct slice value = slice_make(text, (size_t)len);
+        if (!keyspace_copy(k, &value, to)) {
+            return;
+        }
+        key_put(k, key, KEY_STRING, value, 0);
+    } else {
+        key_set_number(key, number);
+    }
     to->integer(to->ctx, number);
 }
 

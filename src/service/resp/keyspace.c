@@ -69,7 +69,7 @@ void keyspace_call(struct keyspace *k, const struct slice *args, uint32_t count,
     const struct resp_command *command = count > 0 ? resp_command_find(args[0]) : NULL;
     if (command == NULL) {
         to->error(to->ctx, "ERR", "Unknown Redis command called from script");
-    } else if (command->kind == RESP_LOCAL || (command->flags & RESP_NO_SCRIPT)) {
+    } else if (command->run == NULL || (command->flags & RESP_NO_SCRIPT)) {
         to->error(to->ctx, "ERR", "This Redis command is not allowed from script");
     } else if (!resp_command_takes(command, count)) {
         to->error(to->ctx, "ERR", "Wrong number of args calling Redis command from script");

@@ -22,6 +22,7 @@ void resp_multi_end(struct resp_conn *conn)
     conn->multi_count = 0;
     buffer_truncate(&conn->multi, 0);
     buffer_release(&conn->multi);
+    resp_watch_end(conn);
 }
 
 void resp_discard(struct resp_conn *conn, const struct slice *args, uint32_t count)
@@ -51,7 +52,11 @@ bool resp_multi_takes(struct resp_conn *conn, const struct slice *args, uint32_t
     if (!conn->is_multi || ends_it(conn->command)) {
         return false;
     }
-    if (conn->command->kind == RESP_LOCAL || conn->command->run == key_acquire) {
+    if (conn->command->run == key_watch) {
+        resp_conn_error(conn, "ERR", "WATCH inside MULTI is not allowed");
+        return true;
+    }
+    if (conn->command->run == NULL || conn->command->run == key_acquire) {
         conn->multi_failed = true;
         resp_conn_error(conn, "ERR", "'%s' is not possible inside a transaction",
                         conn->command->name);
@@ -105,6 +110,11 @@ void key_exec(struct keyspace *k, const struct slice *args, uint32_t count,
     } else if (conn->multi_failed) {
         to->error(to->ctx, "EXECABORT", "Transaction discarded because of previous errors.");
     } else {
-        run_all(k, conn, to);
+        bool failed = false;
+        if (!resp_watched_changed(k, to, &failed)) {
+            run_all(k, conn, to);
+        } else if (!failed) {
+            resp_null_array(resp_sink_writer(to));
+        }
     }
 }

@@ -236,7 +236,50 @@ static uint64_t count_patterns(const struct resp_shared *shared, uint32_t tenant
     return count;
 }
 
-/* PUBSUB NUMSUB, NUMPAT: for this node and the tenant of the caller. NUMSUB counts the channels that
+/* Whether it is the first of its tenant's subscriptions of this channel: one is listed for all. */
+static bool is_listed(const struct resp_conn *conn, const struct subscription *sub,
+                      struct slice pattern)
+{
+    const struct resp_shared *shared = resp_shared(conn);
+    uint32_t tenant = conn->caller.id.tenant;
+    struct slice channel = text_of(sub);
+    if (tenant_of(sub) != tenant || !resp_may_receive(conn, channel) ||
+        (pattern.len > 0 && !resp_matches(pattern, channel))) {
+        return false;
+    }
+    for (ref at = table_first(&shared->channels, sub->hash); at != 0;) {
+        const struct subscription *other = pool_at(&shared->pool, at);
+        if (other->hash == sub->hash && tenant_of(other) == tenant &&
+            slice_equal(text_of(other), channel)) {
+            return other == sub;
+        }
+        at = other->next;
+    }
+    return false;
+}
+
+/* Counts the channels of the caller's tenant on this node, and writes them. NULL: counts only. */
+static uint32_t put_channels(struct resp_conn *conn, struct slice pattern, struct resp_writer *w)
+{
+    uint32_t count = 0;
+    struct list *conns = &resp_shared(conn)->conns;
+    for (struct list *link = conns->next; link != conns; link = link->next) {
+        const struct list *channels = &LIST_OBJECT(link, struct resp_conn, link)->channels;
+        for (const struct list *at = channels->next; at != channels; at = at->next) {
+            const struct subscription *sub = LIST_OBJECT(at, struct subscription, by_conn);
+            if (!is_listed(conn, sub, pattern)) {
+                continue;
+            }
+            if (w != NULL) {
+                resp_bulk(w, text_of(sub));
+            }
+            count++;
+        }
+    }
+    return count;
+}
+
+/* PUBSUB CHANNELS, NUMSUB, NUMPAT: for this node and the tenant of the caller, and the channels that
  * the caller may read. */
 void resp_pubsub(struct resp_conn *conn, const struct slice *args, uint32_t count)
 {
@@ -250,6 +293,10 @@ void resp_pubsub(struct resp_conn *conn, const struct slice *args, uint32_t coun
                                  ? (int64_t)count_channel(conn->service, tenant, args[i])
                                  : 0);
         }
+    } else if (resp_is_word(args[1], "CHANNELS") && count <= 3) {
+        struct slice pattern = count == 3 ? args[2] : slice_make("", 0);
+        resp_array(&w, put_channels(conn, pattern, NULL));
+        put_channels(conn, pattern, &w);
     } else if (resp_is_word(args[1], "NUMPAT") && count == 2) {
         resp_integer(&w, (int64_t)count_patterns(resp_shared(conn), tenant));
     } else {

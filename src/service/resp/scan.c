@@ -9,7 +9,7 @@
 
 #define SCAN_COUNTERS (UINT64_C(1) << 40)
 
-enum { DBSIZE_PAGES = 64 };
+enum { DBSIZE_PAGES = 64, KEYS_PAGES = 64, KEYS_MAX = 10000 };
 
 struct found {
     struct found *next;
@@ -162,6 +162,32 @@ void key_scan(struct keyspace *k, const struct slice *args, uint32_t count,
     int len = snprintf(text, sizeof(text), "%" PRIu64, next);
     to->array(to->ctx, 2);
     to->bulk(to->ctx, slice_make(text, (size_t)len));
+    to->array(to->ctx, scan.count);
+    for (const struct found *found = scan.first; found != NULL; found = found->next) {
+        to->bulk(to->ctx, found->name);
+    }
+}
+
+/* All names that match, if they are not too many for one reply. */
+void key_keys(struct keyspace *k, const struct slice *args, uint32_t count,
+              const struct key_sink *to)
+{
+    (void)count;
+    struct scan scan = {.k = k, .limit = LIMIT_PAGE_MAX, .match = args[1], .last = &scan.first};
+    uint64_t cursor = 0;
+    if (!may_list(k, to)) {
+        return;
+    }
+    for (uint32_t i = 0; i < KEYS_PAGES; i++) {
+        cursor = scan_page(&scan, cursor);
+        if (cursor == 0 || scan.count > KEYS_MAX || scan.is_full) {
+            break;
+        }
+    }
+    if (cursor != 0 || scan.count > KEYS_MAX || scan.is_full) {
+        to->error(to->ctx, "ERR", "KEYS finds at most 10,000 keys: use SCAN with MATCH");
+        return;
+    }
     to->array(to->ctx, scan.count);
     for (const struct found *found = scan.first; found != NULL; found = found->next) {
         to->bulk(to->ctx, found->name);

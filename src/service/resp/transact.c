@@ -84,6 +84,7 @@ void resp_read(struct resp_conn *conn, const struct slice *args, uint32_t count)
         resp_shared(conn)->errors++;
         return;
     }
+    k->conn = conn;
     conn->command->run(k, args, count, &sink);
     if (k->is_denied) {
         auth_denied(conn->service, conn->caller.id, k->denial);
