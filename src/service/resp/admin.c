@@ -327,7 +327,7 @@ void key_time(struct keyspace *k, const struct slice *args, uint32_t count,
     put_time(keyspace_service(k), to);
 }
 
-/* Every node accepts every command, so each is a primary for clients that ask. */
+/* Every node accepts every command, so each reports itself as a primary. */
 void resp_role(struct resp_conn *conn, const struct slice *args, uint32_t count)
 {
     (void)args;
