@@ -24,7 +24,7 @@ from holdfast.fence.base import MemoryFence, StaleToken  # noqa: E402
 
 ASYNC = sys.argv[1:] == ["asyncio"]
 FEATURES = ["shared", "semaphore", "multi", "lead", "efficiency", "max_hold", "lock_delay", "try_acquire", "renew", "threads", "watch",
-            "fence", "fork", "tls", "client_certificate", "token", "circuit", "jeopardy", "safe", "revoke", "cancel" if ASYNC else "slow_callback"]
+            "fence", "fork", "tls", "client_certificate", "token", "circuit", "jeopardy", "safe", "revoke", "cancel"] + ([] if ASYNC else ["slow_callback"])
 
 WORDS = [  # the special errors first
     (holdfast.WaitTimeout, "timeout"), (holdfast.LockLost, "lost"), (holdfast.NotHeld, "released"), (holdfast.Unreachable, "unreachable"),
@@ -137,7 +137,13 @@ class Adapter:
         return answer if lock.slot is None else {**answer, "slot": lock.slot}
 
     async def acquire(self, do, handle, **more):
-        return self.granted(handle, await self.blocking(self.request(do, handle, **more).acquire))
+        request = self.request(do, handle, **more)
+        try:
+            return self.granted(handle, await self.blocking(request.acquire))
+        except asyncio.CancelledError:
+            if not ASYNC:
+                request.cancel()  # its thread still waits
+            raise
 
     async def try_acquire(self, do, handle, **more):
         lock = await self.blocking(self.request(do, handle, wait_ms=0, **more).try_acquire)
@@ -146,8 +152,6 @@ class Adapter:
     lead = acquire
 
     def cancel(self, command):
-        if not ASYNC:
-            raise Unsupported("a call of holdfast.Client cannot be cancelled by another thread")
         if command in self.running:
             self.running[command].cancel()
 

@@ -3,12 +3,14 @@
 import concurrent.futures
 import functools
 import logging
+import threading
 from types import TracebackType
-from typing import Any, Callable, Optional, Type, TypeVar
+from typing import Any, Callable, Optional, Set, Type, TypeVar
 
 from .errors import HoldfastError, LockLost, NotAcquired
 from .facade import Callbacks, Facade
 from .handle import Handle
+from .held import Held
 from .request import Request
 from .watch import Watch
 
@@ -62,13 +64,32 @@ class LockRequest:
         self._request = request
         self._callbacks = callbacks
         self._entered: Optional[Lock] = None
+        self._mutex = threading.Lock()  # of the next two
+        self._waits: "Set[concurrent.futures.Future[Held]]" = set()
+        self._cancelled = False
 
     def acquire(self) -> Lock:
-        """Raises NotAcquired, or WaitTimeout, if it is not granted."""
+        """Raises NotAcquired, or WaitTimeout, if it is not granted, and concurrent.futures.CancelledError after cancel()."""
         engine = self._client.engine
-        held = result_of(engine.submit(engine.locks.acquire(self._request), engine.locks.drop),
-                         lambda late: engine.submit(engine.locks.release(late)))
+        wait = engine.submit(engine.locks.acquire(self._request), engine.locks.drop)
+        with self._mutex:
+            self._waits.add(wait)
+            if self._cancelled:
+                wait.cancel()
+        try:
+            held = result_of(wait, lambda late: engine.submit(engine.locks.release(late)))
+        finally:
+            with self._mutex:
+                self._waits.discard(wait)
         return self._callbacks.attach(Lock(engine, held))
+
+    def cancel(self) -> None:
+        """From any thread: what waits in acquire() leaves the queue, and so does each later call. A lock that was granted stays."""
+        with self._mutex:
+            self._cancelled = True
+            waits = list(self._waits)
+        for wait in waits:
+            wait.cancel()
 
     def try_acquire(self) -> Optional[Lock]:
         """None if it is not granted."""

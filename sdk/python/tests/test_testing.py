@@ -1,6 +1,7 @@
 """The fake: the real facades on a cluster in memory, with a manual clock."""
 
 import asyncio
+import concurrent.futures
 import threading
 
 import pytest
@@ -101,6 +102,29 @@ def test_waits_end_by_release_and_by_the_clock(fake):
             thread.join()
         assert isinstance(results[0], holdfast.WaitTimeout)
         results[1].check()
+
+
+def test_another_thread_cancels_a_wait(fake):
+    with fake.client() as client, client.lock("n"):
+        request = client.lock("n")
+        ends = []
+
+        def wait():
+            with pytest.raises(concurrent.futures.CancelledError):
+                request.acquire()
+            ends.append(True)
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        wait_until(lambda: fake.waiters("n") == 1, "it waits")
+        request.cancel()
+        waiting.join()
+        wait_until(lambda: fake.waiters("n") == 0, "it left")
+        with pytest.raises(concurrent.futures.CancelledError):
+            request.acquire()
+        assert ends == [True]
+        fake.settle()
+        assert fake.holders("n") == ["test"] and fake.waiters("n") == 0
 
 
 def test_asyncio_cancellation_leaves_the_queue(fake):
