@@ -3,6 +3,7 @@ from a real redis-server, at the leader and at a follower. docs/REDIS.md describ
 
 import subprocess
 import threading
+import time
 
 import pytest
 import redis
@@ -14,6 +15,7 @@ from resp_support import connect
 pytestmark = pytest.mark.sanitized
 
 NAME = "K"  # of the key in a sequence; each run has a name of its own
+SOON = int(time.time()) + 1000
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +69,7 @@ def answers_of(node, requests, name):
         for line in requests.strip().splitlines():
             client, line = (b, line.strip()[2:]) if line.strip().startswith("b:") else (a, line)
             command, *rest = line.split()
-            words = [command, *(word.replace(NAME, name) for word in rest)]
+            words = [command, *(SOON if word == "SOON" else word.replace(NAME, name) for word in rest)]
             try:
                 answer = client.execute_command(*words)
             except redis.ResponseError as error:
@@ -97,6 +99,45 @@ SEQUENCES = {
         SET K 9223372036854775807 PX 60000
         INCR K
         GET K
+    """,
+    "a value is read and changed in one command": """
+        GETSET K a
+        GETSET K b
+        GET K
+        SET K c PX 60000
+        GETSET K d
+        TTL K
+        GETDEL K
+        GETDEL K
+        EXISTS K
+        HSET K:h f 1
+        GETSET K:h a
+        GETDEL K:h
+        EXISTS K:h
+        INCR K:n
+        GETDEL K:n
+    """,
+    "a value is read and gets another TTL": """
+        SET K a PX 60000
+        GETEX K
+        GETEX K PERSIST
+        TTL K
+        GETEX K EX 100
+        TTL K
+        GETEX K PX 200000
+        TTL K
+        GETEX K EXAT SOON
+        EXPIRETIME K
+        GETEX K PXAT 1000
+        EXISTS K
+        GETEX K EX 100
+        SET K a
+        GETEX K EX
+        GETEX K EX 0
+        GETEX K EX x
+        GETEX K KEEPTTL
+        GETEX K EX 1 PX 1
+        TTL K
     """,
     "keys are listed by a pattern": """
         SET K/a 1 PX 60000
