@@ -253,7 +253,7 @@ static void commands_about_the_connection(void **state)
     resp_say(c, "CLIENT NONSENSE");
     resp_expect_start(c, "-ERR unknown subcommand");
     resp_request(c, "SELECT 0", "+OK|");
-    resp_request(c, "SELECT 1", "-ERR DB index is out of range|");
+    resp_request(c, "SELECT 16", "-ERR DB index is out of range|");
     resp_request(c, "HELLO 4", "-NOPROTO unsupported protocol version|");
     resp_request(c, "TIME", "*2|$10|1731660577|$6|123000|");
     resp_request(c, "CONFIG GET sav*", "*2|$4|save|$0||");

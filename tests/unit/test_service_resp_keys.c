@@ -67,16 +67,10 @@ static void set_refuses_what_makes_no_lock(void **state)
     resp_expect_start(c,
                       "-ERR invalid expire time: a key lives for at least resp-ttl-min = 1 ms and "
                       "at most resp-ttl-max = 315360000000 ms");
-    static const char *const names[] = {"\"\"", "a//b", "\"a\\x01\"", "\"\\xff\"", "../x"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        char line[64];
-        snprintf(line, sizeof(line), "SET %s v NX PX 5000", names[i]);
-        resp_say(c, line);
-        resp_expect_start(c, "-ERR invalid key");
-        snprintf(line, sizeof(line), "GET %s", names[i]);
-        resp_say(c, line);
-        resp_expect_start(c, "-ERR invalid key");
-    }
+    resp_say(c, "SET \"\" v NX PX 5000");
+    resp_expect_start(c, "-ERR invalid key");
+    resp_say(c, "GET \"\"");
+    resp_expect_start(c, "-ERR invalid key");
     char large[4200] = "SET k ";
     memset(large + 6, 'v', 4097);
     resp_say(c, large);
@@ -193,10 +187,64 @@ static void a_name_that_no_key_can_have_does_not_exist(void **state)
     resp_request(c, line, ":1|");
 }
 
+static void a_key_may_be_any_bytes(void **state)
+{
+    struct resp_client *c = client();
+    static const char *const keys[] = {"a//b", "\"a\\x01\"", "\"\\xff\"",
+                                       "../x", "redis:3/x",  "a%FF"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        char line[64];
+        snprintf(line, sizeof(line), "SET %s v%zu NX PX 5000", keys[i], i);
+        resp_request(c, line, "+OK|");
+    }
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        char line[64];
+        char expected[16];
+        snprintf(line, sizeof(line), "GET %s", keys[i]);
+        snprintf(expected, sizeof(expected), "$2|v%zu|", i);
+        resp_request(c, line, expected);
+    }
+    resp_request(c, "MGET \"\\xff\" a//b", "*2|$2|v2|$2|v0|");
+    resp_request(c, "DEL \"\\xff\" redis:3/x", ":2|");
+    resp_request(c, "SCAN 0 COUNT 100 MATCH a//*", "*2|$13|1099511627776|*1|$4|a//b|");
+    struct lock_view lock;
+    assert_true(view_lock(world.gateway.core, 0, slice_of("redis:0/a/%2Fb"), &lock));
+    assert_true(view_lock(world.gateway.core, 0, slice_of("a%FF"), &lock));
+}
+
+static void databases_are_separate(void **state)
+{
+    struct resp_client *a = client();
+    struct resp_client *b = client();
+    resp_request(b, "SELECT 3", "+OK|");
+    resp_request(a, "SET k zero NX", "+OK|");
+    resp_request(b, "GET k", "$-1|");
+    resp_request(b, "SET k three NX", "+OK|");
+    resp_request(a, "GET k", "$4|zero|");
+    resp_request(b, "EVAL \"return redis.call('GET', KEYS[1])\" 1 k", "$5|three|");
+    resp_request(b, "SCAN 0 COUNT 100", "*2|$13|1099511627776|*1|$1|k|");
+    resp_request(b, "DBSIZE", ":1|");
+    resp_request(a, "GET redis:3/k", "$-1|");
+    resp_request(a, "DEL k", ":1|");
+    resp_request(b, "EXISTS k", ":1|");
+    struct key_view key;
+    view_key(world.gateway.core, 0, slice_of("redis:3/k"), &key);
+    assert_int_equal(key.kind, KEY_STRING);
+    resp_request(a, "SELECT 15", "+OK|");
+    resp_request(a, "SELECT 16", "-ERR DB index is out of range|");
+    resp_request(a, "SELECT -1", "-ERR DB index is out of range|");
+    resp_request(b, "RESET", "+RESET|");
+    resp_request(b, "EXISTS k", ":0|");
+}
+
 static void before_version_8_a_key_has_the_ttl_of_other_locks(void **state)
 {
     struct resp_client *c = client();
     fake_gateway_start_over(&world.gateway, 7);
+    resp_say(c, "GET a//b");
+    resp_expect_start(c, "-ERR invalid key: until all nodes are upgraded");
+    resp_say(c, "SELECT 1");
+    resp_expect_start(c, "-ERR DB index is out of range: until all nodes are upgraded");
     resp_request(c, "SET k v", "+OK|");
     resp_request(c, "TTL k", ":86400|");
     resp_request(c, "SET other v NX", "+OK|");
@@ -254,7 +302,7 @@ static void several_locks_are_taken_together(void **state)
     resp_request(a, "MSET y", "-ERR wrong number of arguments for 'mset' command|");
     resp_request(a, "MSET y 1 z", "-ERR wrong number of arguments for 'mset' command|");
     resp_request(a, "MSETNX y 1 z", "-ERR wrong number of arguments for 'msetnx' command|");
-    resp_say(a, "MSETNX a//b 1");
+    resp_say(a, "MSETNX \"\" 1");
     resp_expect_start(a, "-ERR invalid key");
     resp_request(a, "COMMAND GETKEYS MSET y 1 z 2", "*2|$1|y|$1|z|");
     resp_request(a, "COMMAND GETKEYS DEL y z", "*2|$1|y|$1|z|");
@@ -582,6 +630,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_name_that_no_key_can_have_does_not_exist, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_key_may_be_any_bytes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(databases_are_separate, set_up, tear_down),
         cmocka_unit_test_setup_teardown(before_version_8_a_key_has_the_ttl_of_other_locks, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(getrange_is_a_part_of_the_value, set_up, tear_down),

@@ -49,7 +49,7 @@ static void a_token_is_given_to_the_owner_only(void **state)
     resp_request(b, "HF.TOKEN nothing mine", "$-1|");
     resp_request(b, "INCR n", ":1|");
     resp_request(b, "HF.TOKEN n 1", "$-1|");
-    resp_say(b, "HF.TOKEN a//b v");
+    resp_say(b, "HF.TOKEN \"\" v");
     resp_expect_start(b, "-ERR invalid key");
 }
 
@@ -163,7 +163,7 @@ static void acquire_refuses_what_makes_no_lock(void **state)
         resp_say(c, holds[i]);
         resp_expect_start(c, "-ERR invalid MAXHOLD");
     }
-    resp_say(c, "HF.ACQUIRE a//b v PX 5000");
+    resp_say(c, "HF.ACQUIRE \"\" v PX 5000");
     resp_expect_start(c, "-ERR invalid key");
     char large[4200] = "HF.ACQUIRE k ";
     memset(large + 13, 'v', 4097);

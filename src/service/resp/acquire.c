@@ -24,9 +24,12 @@ bool resp_is_acquire(const struct resp_conn *conn, const struct slice *args, uin
     if (service_tier_core(s, s->options.resp_tier) == NULL) {
         return false;
     }
-    return conn->command->run == key_set
-               ? resp_set_is_acquire(s, args, count, out)
-               : conn->command->run == key_acquire && resp_token_is_acquire(s, args, count, out);
+    bool is_acquire =
+        conn->command->run == key_set
+            ? resp_set_is_acquire(s, args, count, out)
+            : conn->command->run == key_acquire && resp_token_is_acquire(s, args, count, out);
+    return is_acquire &&
+           resp_name_in(s, conn->database, args[1], resp_shared(conn)->name_bytes, &out->name);
 }
 
 static void free_acquire(struct resp_acquire *a)

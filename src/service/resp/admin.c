@@ -152,10 +152,10 @@ static void describe(const struct resp_conn *c, struct buffer *out)
     user = user.len > 0 ? user : slice_of("default");
     buffer_printf(out,
                   "id=%" PRIu64 " addr=%s name=%s age=%" PRIu64 " idle=%" PRIu64
-                  " flags=%s db=0 sub=%u psub=%u qbuf=%zu omem=%zu cmd=%s user=%.*s "
+                  " flags=%s db=%" PRIu32 " sub=%u psub=%u qbuf=%zu omem=%zu cmd=%s user=%.*s "
                   "lib-name=%s lib-ver=%s resp=%d\n",
                   c->id, c->address, c->name, (now_ms - c->born_ms) / 1000,
-                  (now_ms - c->received_ms) / 1000, resp_is_subscribed(c) ? "P" : "N",
+                  (now_ms - c->received_ms) / 1000, resp_is_subscribed(c) ? "P" : "N", c->database,
                   (unsigned)c->channel_count, (unsigned)c->pattern_count, buffer_len(&c->in),
                   buffer_len(&c->out), c->last != NULL ? c->last->name : "NULL", (int)user.len,
                   (const char *)user.data, c->lib_name, c->lib_ver, c->protocol);
@@ -267,9 +267,14 @@ void resp_select(struct resp_conn *conn, const struct slice *args, uint32_t coun
     struct resp_writer w = resp_conn_writer(conn);
     if (!resp_parse_number(args[1], &number)) {
         resp_conn_error(conn, "ERR", "value is not an integer or out of range");
-    } else if (number != 0) {
+    } else if (number < 0 || number >= RESP_DATABASES) {
         resp_conn_error(conn, "ERR", "DB index is out of range");
+    } else if (number != 0 && !resp_is_upgraded(conn->service)) {
+        resp_conn_error(
+            conn, "ERR",
+            "DB index is out of range: until all nodes are upgraded, only database 0 exists");
     } else {
+        conn->database = (uint32_t)number;
         resp_simple(&w, "OK");
     }
 }
@@ -290,6 +295,7 @@ void resp_reset(struct resp_conn *conn, const struct slice *args, uint32_t count
     resp_pubsub_leave(conn);
     resp_multi_end(conn);
     conn->protocol = 2;
+    conn->database = 0;
     conn->name[0] = '\0';
     resp_conn_name(conn);
     conn->is_authenticated = !resp_needs_auth(conn->service);

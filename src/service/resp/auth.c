@@ -217,9 +217,19 @@ bool resp_sees_node(const struct resp_conn *conn)
            policy_allows_cluster(service_policy(conn->service), principal, RIGHT_READ);
 }
 
+/* Rights are about names. A channel that is too long has no name and no message. */
+static struct slice name_of(struct slice channel, uint8_t bytes[RESP_NAME_BYTES])
+{
+    struct slice name;
+    return resp_name_of_channel(channel, bytes, &name) ? name : slice_make("", 0);
+}
+
 bool resp_may_receive(const struct resp_conn *conn, struct slice channel)
 {
-    return caller_may(service_policy(conn->service), conn->caller.id, RIGHT_READ, channel);
+    uint8_t bytes[RESP_NAME_BYTES];
+    return conn->caller.id.principal == 0 ||
+           caller_may(service_policy(conn->service), conn->caller.id, RIGHT_READ,
+                      name_of(channel, bytes));
 }
 
 bool resp_may_subscribe(struct resp_conn *conn, struct slice channel, bool is_pattern)
@@ -230,7 +240,9 @@ bool resp_may_subscribe(struct resp_conn *conn, struct slice channel, bool is_pa
     const struct policy *p = service_policy(conn->service);
     struct caller_id who = conn->caller.id;
     char text[AUTH_TEXT];
-    auth_denial(p, who, RIGHT_READ, is_pattern ? slice_make(NULL, 0) : channel, text);
+    uint8_t bytes[RESP_NAME_BYTES];
+    auth_denial(p, who, RIGHT_READ, is_pattern ? slice_make(NULL, 0) : name_of(channel, bytes),
+                text);
     auth_denied(conn->service, who, text);
     resp_conn_error(conn, "NOPERM", "%s", text);
     return false;

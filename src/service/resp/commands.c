@@ -83,7 +83,7 @@ static const struct resp_command commands[] = {
     ROW("role", 1, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, "server", "Replies master: every node accepts every command.", NEED_CALLER, LOCAL(resp_role)),
     ROW("scan", -2, RESP_READONLY | RESP_NO_SCRIPT, 0, 0, 0, "generic", "Lists keys, page by page.", NEED_ROWS, READ(key_scan)),
     ROW("script", -2, RESP_NO_SCRIPT, 0, 0, 0, "scripting", "Manages the scripts stored on this node.", NEED_CALLER, LOCAL(resp_script)),
-    ROW("select", 2, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, CONNECTION, "Selects a database; only 0 exists.", NEED_CALLER, LOCAL(resp_select)),
+    ROW("select", 2, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, CONNECTION, "Selects one of 16 databases.", NEED_CALLER, LOCAL(resp_select)),
     ROW("set", -3, RESP_WRITE, 1, 1, 1, "string", "With NX acquires a lock; otherwise changes the caller's lock.", NEED_LOCK, CHANGE(key_set)),
     ROW("setex", 4, RESP_WRITE, 1, 1, 1, "string", "SET with a TTL in seconds.", NEED_LOCK, CHANGE(key_setex)),
     ROW("setnx", 3, RW, 1, 1, 1, "string", "SET with NX.", NEED_LOCK, CHANGE(key_setnx)),

@@ -70,6 +70,7 @@ struct resp_conn {
     struct auth_wait wait; /* RESP_MODE_AUTHENTICATING */
     char *denial; /* AUTH_TEXT bytes: the local policy denies the command in flight; NULL: not */
     int protocol;
+    uint32_t database; /* SELECT */
     uint64_t id;
     uint64_t source;   /* see gateway_call */
     uint64_t since_ms; /* boot time: when the clock started */
@@ -146,6 +147,7 @@ struct resp_shared {
     struct script_engine *scripts; /* NULL: no script yet */
     bool is_behind;                /* script time used up, transactions wait */
     struct resp_parser parser;
+    uint8_t name_bytes[RESP_NAME_BYTES];     /* of an acquire, until it is submitted */
     struct slice args[LIMIT_RESP_ARGUMENTS]; /* words of the current request */
     uint32_t arg_count;
     uint64_t born_ms; /* boot time */
@@ -238,8 +240,11 @@ void resp_acquire_abandon_all(struct resp_conn *conn);
 /* No more input: acquires that wait are abandoned (S7.2). */
 void resp_acquire_end(struct resp_conn *conn);
 
-/* ttl.c. The state has version 8: keys may have any TTL or none. */
+/* ttl.c. The state has version 8: keys are any bytes, and may have any TTL or none. */
 bool resp_is_upgraded(const struct service *s);
+/* keyspace.c: the name of a key, by the version of the state. */
+bool resp_name_in(const struct service *s, uint32_t database, struct slice key,
+                  uint8_t out[RESP_NAME_BYTES], struct slice *name);
 bool resp_ttl_may_be_none(const struct service *s);
 /* Of a key that is set without one; perhaps TTL_NONE. */
 uint64_t resp_ttl_default_ms(const struct service *s);
@@ -275,7 +280,7 @@ bool resp_watched_changed(struct keyspace *k, const struct key_sink *to, bool *f
 void resp_pubsub_open(struct service *s);
 void resp_pubsub_close(struct service *s);
 void resp_pubsub_leave(struct resp_conn *conn);
-void resp_pubsub_deliver(struct service *s, uint32_t tenant, struct slice channel,
+void resp_pubsub_deliver(struct service *s, uint32_t tenant, struct slice name,
                          struct slice message);
 uint64_t resp_pubsub_receivers(struct service *s, uint32_t tenant, struct slice channel);
 

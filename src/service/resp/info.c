@@ -127,7 +127,7 @@ void resp_info(struct resp_conn *conn, const struct slice *args, uint32_t count)
 static const char *const settings[][2] = {
     {"appendfsync", "always"},
     {"appendonly", "yes"},
-    {"databases", "1"},
+    {"databases", "16"},
     {"maxmemory", "0"},
     {"maxmemory-policy", "noeviction"},
     {"save", ""},

@@ -125,7 +125,7 @@ void key_exists(struct keyspace *k, const struct slice *args, uint32_t count,
 {
     int64_t found = 0;
     for (uint32_t i = 1; i < count; i++) {
-        if (!keyspace_can_exist(args[i])) {
+        if (!keyspace_can_exist(k, args[i])) {
             continue;
         }
         struct key *key = keyspace_key(k, args[i], to);
@@ -184,13 +184,13 @@ void key_del(struct keyspace *k, const struct slice *args, uint32_t count,
     struct key nothing = {.kind = KEY_ABSENT};
     int64_t dropped = 0;
     for (uint32_t i = 1; i < count; i++) { /* all or nothing */
-        struct key *key = keyspace_can_exist(args[i]) ? keyspace_key(k, args[i], to) : &nothing;
+        struct key *key = keyspace_can_exist(k, args[i]) ? keyspace_key(k, args[i], to) : &nothing;
         if (key == NULL || (key_is_present(key) && !key_may_drop(k, key, to))) {
             return;
         }
     }
     for (uint32_t i = 1; i < count; i++) {
-        struct key *key = keyspace_can_exist(args[i]) ? keyspace_key(k, args[i], to) : &nothing;
+        struct key *key = keyspace_can_exist(k, args[i]) ? keyspace_key(k, args[i], to) : &nothing;
         if (key_is_present(key)) {
             key_drop(k, key);
             dropped++;

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "service/resp/commands.h"
+#include "service/resp/conn.h"
 #include "service/state.h"
 
 void keyspace_open(struct keyspace *k, struct service *s)
@@ -33,6 +34,7 @@ bool keyspace_begin(struct keyspace *k, struct caller_id who, struct slice clien
     k->client = client;
     k->now_ms = service_cluster_ms(k->service);
     k->is_read_only = is_read_only;
+    k->database = 0;
     k->is_script = false;
     k->is_early = false;
     k->is_busy = false;
@@ -128,22 +130,56 @@ static void view(struct keyspace *k, struct slice name, struct key_view *out)
     }
 }
 
-bool keyspace_can_exist(struct slice name)
+bool resp_name_in(const struct service *s, uint32_t database, struct slice key,
+                  uint8_t out[RESP_NAME_BYTES], struct slice *name)
 {
-    return text_is_name(name);
+    if (resp_is_upgraded(s)) {
+        return resp_name_of_key(database, key, out, name);
+    }
+    *name = key;
+    return database == 0 && text_is_name(key);
+}
+
+bool keyspace_name(const struct keyspace *k, struct slice key, uint8_t out[RESP_NAME_BYTES],
+                   struct slice *name)
+{
+    return resp_name_in(k->service, k->database, key, out, name);
+}
+
+bool keyspace_can_exist(const struct keyspace *k, struct slice key)
+{
+    uint8_t bytes[RESP_NAME_BYTES];
+    struct slice name;
+    return keyspace_name(k, key, bytes, &name);
+}
+
+static const char *invalid_key(const struct keyspace *k)
+{
+    return resp_is_upgraded(k->service)
+               ? "invalid key: a key has 1 to 512 bytes, and at most 512 as a lock name, in which "
+                 "another database and bytes that are no text take more"
+               : "invalid key: until all nodes are upgraded, a key is a lock name, 1 to 512 bytes "
+                 "of "
+                 "UTF-8 without control characters and without an empty, '.' or '..' segment "
+                 "between slashes";
 }
 
 struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key_sink *to)
 {
+    uint8_t bytes[RESP_NAME_BYTES];
+    if (!keyspace_name(k, name, bytes, &name)) {
+        to->error(to->ctx, "ERR", invalid_key(k));
+        return NULL;
+    }
+    bool is_lasting = !k->is_read_only || name.data != bytes; /* a run copies it */
+    return is_lasting || keyspace_copy(k, &name, to) ? keyspace_named(k, name, to) : NULL;
+}
+
+struct key *keyspace_named(struct keyspace *k, struct slice name, const struct key_sink *to)
+{
     struct key *key = k->is_read_only ? NULL : find_key(k, name);
     if (key != NULL) {
         return key;
-    }
-    if (!keyspace_can_exist(name)) {
-        to->error(to->ctx, "ERR",
-                  "invalid key: a key is a lock name, 1 to 512 bytes of UTF-8 without control "
-                  "characters and without an empty, '.' or '..' segment between slashes");
-        return NULL;
     }
     if (!caller_may(service_policy(k->service), k->who, RIGHT_READ, name)) {
         keyspace_deny(k, RIGHT_READ, name, to);
@@ -244,9 +280,12 @@ void key_drop(struct keyspace *k, struct key *key)
 bool keyspace_publish(struct keyspace *k, struct slice channel, struct slice text,
                       const struct key_sink *to)
 {
-    if (channel.len == 0 || channel.len > LIMIT_NAME || !text_is_plain(channel)) {
+    uint8_t bytes[RESP_NAME_BYTES];
+    if (!resp_is_upgraded(k->service)
+            ? channel.len == 0 || channel.len > LIMIT_NAME || !text_is_plain(channel)
+            : !resp_name_of_channel(channel, bytes, &channel)) {
         to->error(to->ctx, "ERR",
-                  "a channel is 1 to 512 bytes of UTF-8 without control characters");
+                  "a channel has 1 to 512 bytes, and fewer if they are no text: see REDIS.md");
         return false;
     }
     if (text.len > LIMIT_VALUE) {

@@ -6,6 +6,7 @@
 #include "service/auth/auth.h"
 #include "service/auth/caller.h"
 #include "service/resp/keyspace.h"
+#include "service/resp/name.h"
 #include "service/resp/uncommitted.h"
 
 enum {
@@ -45,6 +46,7 @@ struct keyspace {
     struct caller_id who;
     struct slice client; /* of the run */
     uint64_t now_ms;     /* cluster time */
+    uint32_t database;   /* of the client */
     bool is_read_only;   /* after a barrier: no checks, no changes */
     bool is_script;
     bool is_early;  /* commands of others are under way: only keys that are KNOWN may be read */
@@ -82,10 +84,14 @@ uint64_t keyspace_submitted(struct keyspace *k);
 /* Sends the error. An empty name: all names. */
 void keyspace_deny(struct keyspace *k, enum right right, struct slice name,
                    const struct key_sink *to);
-/* A key may have this name. */
-bool keyspace_can_exist(struct slice name);
+/* Its name, in `out` or itself. False: no key can be that. */
+bool keyspace_name(const struct keyspace *k, struct slice key, uint8_t out[RESP_NAME_BYTES],
+                   struct slice *name);
+bool keyspace_can_exist(const struct keyspace *k, struct slice key);
 /* Records the key as read. NULL: invalid name; the error was sent. */
 struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key_sink *to);
+/* The same for the name of a key. */
+struct key *keyspace_named(struct keyspace *k, struct slice name, const struct key_sink *to);
 
 static inline bool key_is_present(const struct key *key)
 {

@@ -59,7 +59,7 @@ bool resp_watched_changed(struct keyspace *k, const struct key_sink *to, bool *f
     struct key_check check;
     bool changed = false;
     while (unpack_check(&r, &check)) {
-        const struct key *key = keyspace_key(k, check.name, to);
+        const struct key *key = keyspace_named(k, check.name, to);
         if (key == NULL) {
             *failed = true;
             return true;

@@ -138,10 +138,10 @@ static void subscribe(struct resp_conn *conn, const struct slice *args, uint32_t
                                 LIMIT_RESP_SUBSCRIPTIONS);
                 return;
             }
-            size_t most = is_pattern ? LIMIT_RESP_PATTERN : LIMIT_NAME;
+            size_t most = is_pattern ? LIMIT_RESP_PATTERN : RESP_KEY_MAX;
             if (args[i].len > most) {
                 resp_conn_error(conn, "ERR", "a channel has at most %d bytes, a pattern %d",
-                                LIMIT_NAME, LIMIT_RESP_PATTERN);
+                                (int)RESP_KEY_MAX, LIMIT_RESP_PATTERN);
                 return;
             }
             /* Each message is compared with each pattern. */
@@ -171,7 +171,7 @@ static void unsubscribe(struct resp_conn *conn, const struct slice *args, uint32
     }
     while (count == 1 && !list_is_empty(all)) {
         struct subscription *sub = LIST_OBJECT(all->next, struct subscription, by_conn);
-        uint8_t text[LIMIT_NAME];
+        uint8_t text[RESP_KEY_MAX];
         size_t len = sub->len;
         memcpy(text, sub->text, len);
         drop(sub, is_pattern);
@@ -330,10 +330,12 @@ static void push(struct subscription *sub, bool is_pattern, struct slice channel
     resp_conn_mark_ready(conn);
 }
 
-void resp_pubsub_deliver(struct service *s, uint32_t tenant, struct slice channel,
+void resp_pubsub_deliver(struct service *s, uint32_t tenant, struct slice name,
                          struct slice message)
 {
     struct resp_shared *shared = s->resp;
+    uint8_t bytes[RESP_KEY_MAX];
+    struct slice channel = resp_channel_of_name(name, bytes);
     uint32_t hash = hash_of(shared, channel);
     shared->published++;
     for (ref at = table_first(&shared->channels, hash); at != 0;) {

@@ -27,18 +27,34 @@ struct scan {
     struct found **last;
 };
 
+/* False: not in the client's database. */
+static bool key_of(const struct keyspace *k, struct slice name, uint8_t out[RESP_KEY_MAX],
+                   struct slice *key)
+{
+    *key = name;
+    return !resp_is_upgraded(k->service) || resp_key_of_name(k->database, name, out, key);
+}
+
 static void add(struct scan *scan, struct slice name)
 {
-    if ((scan->match.len > 0 && !resp_matches(scan->match, name)) ||
+    uint8_t bytes[RESP_KEY_MAX];
+    struct slice key;
+    if (!key_of(scan->k, name, bytes, &key) ||
+        (scan->match.len > 0 && !resp_matches(scan->match, key)) ||
         !caller_may(service_policy(scan->k->service), scan->k->who, RIGHT_READ, name)) {
         return;
     }
     struct found *found = bump_take(&scan->k->arena, sizeof(*found));
-    if (found == NULL) {
+    uint8_t *copy = found == NULL || key.data != bytes ? NULL : bump_take(&scan->k->arena, key.len);
+    if (found == NULL || (key.data == bytes && copy == NULL)) {
         scan->is_full = true;
         return;
     }
-    *found = (struct found){NULL, name};
+    if (copy != NULL) {
+        memcpy(copy, key.data, key.len);
+        key.data = copy;
+    }
+    *found = (struct found){NULL, key};
     *scan->last = found;
     scan->last = &found->next;
     scan->count++;
@@ -97,9 +113,13 @@ static const char *read_options(const struct slice *args, uint32_t count, struct
     return NULL;
 }
 
-static struct slice prefix_of(struct slice match)
+/* Of the names that can match. An encoded name does not begin as its key does. */
+static struct slice prefix_of(const struct keyspace *k, struct slice match)
 {
     size_t len = 0;
+    if (resp_is_upgraded(k->service)) {
+        return resp_name_prefix(k->database);
+    }
     while (len < match.len && memchr("*?[\\", match.data[len], 4) == NULL) {
         len++;
     }
@@ -114,8 +134,8 @@ static uint64_t scan_page(struct scan *scan, uint64_t cursor)
         return 0;
     }
     if (cursor < SCAN_COUNTERS) {
-        uint64_t next =
-            view_locks(core, tenant, prefix_of(scan->match), cursor, scan->limit, on_lock, scan);
+        uint64_t next = view_locks(core, tenant, prefix_of(scan->k, scan->match), cursor,
+                                   scan->limit, on_lock, scan);
         return next == VIEW_END ? SCAN_COUNTERS : next;
     }
     uint64_t next =
@@ -197,7 +217,10 @@ void key_keys(struct keyspace *k, const struct slice *args, uint32_t count,
 static void count_lock(void *ctx, const struct lock_view *lock)
 {
     struct scan *scan = ctx;
+    uint8_t bytes[RESP_KEY_MAX];
+    struct slice key;
     scan->count +=
+        key_of(scan->k, lock->name, bytes, &key) &&
         caller_may(service_policy(scan->k->service), scan->k->who, RIGHT_READ, lock->name);
 }
 
@@ -207,13 +230,14 @@ static void count_own(struct keyspace *k, const struct key_sink *to)
     struct scan scan = {.k = k};
     uint64_t next = 0;
     for (uint32_t i = 0; i < DBSIZE_PAGES && next != VIEW_END; i++) {
-        next = view_locks(k->core, k->who.tenant, slice_make("", 0), next, LIMIT_PAGE_MAX,
-                          count_lock, &scan);
+        next = view_locks(k->core, k->who.tenant, resp_name_prefix(k->database), next,
+                          LIMIT_PAGE_MAX, count_lock, &scan);
     }
     to->integer(to->ctx, scan.count);
 }
 
-/* Names held, with waiters or with a lock-delay, like `holdfast ls`. */
+/* Names held, with waiters or with a lock-delay, like `holdfast ls`. Without rights, database 0 counts
+ * those of all databases: they need no walk. */
 void key_dbsize(struct keyspace *k, const struct slice *args, uint32_t count,
                 const struct key_sink *to)
 {
@@ -223,7 +247,7 @@ void key_dbsize(struct keyspace *k, const struct slice *args, uint32_t count,
     if (!may_list(k, to)) {
         return;
     }
-    if (k->who.principal != 0) {
+    if (k->who.principal != 0 || k->database != 0) {
         count_own(k, to);
         return;
     }

@@ -3,7 +3,6 @@
  * lock, or acquires a free one. */
 #include "service/resp/conn.h"
 
-#include "base/text.h"
 #include "service/resp/number.h"
 
 struct set_options {
@@ -62,15 +61,15 @@ bool resp_set_is_acquire(const struct service *s, const struct slice *args, uint
                          struct resp_set *out)
 {
     struct set_options o;
-    if (count < 4 || args[2].len > LIMIT_VALUE || !text_is_name(args[1])) {
+    if (count < 4 || args[2].len > LIMIT_VALUE) {
         return false;
     }
     read_options(s, args, count, &o);
     if (o.problem != NULL || !o.nx || o.get || o.keep_ttl) {
         return false;
     }
-    *out = (struct resp_set){
-        .name = args[1], .value = args[2], .ttl_ms = o.has_ttl ? o.ttl_ms : resp_ttl_default_ms(s)};
+    *out = (struct resp_set){.value = args[2],
+                             .ttl_ms = o.has_ttl ? o.ttl_ms : resp_ttl_default_ms(s)};
     return true;
 }
 

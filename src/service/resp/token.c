@@ -4,7 +4,6 @@
  * accept it. So HF.TOKEN requires the value of the acquire, and replies nil for another value. */
 #include "service/resp/conn.h"
 
-#include "base/text.h"
 #include "service/resp/number.h"
 
 static const char usage[] =
@@ -49,10 +48,10 @@ static const char *read_options(const struct service *s, const struct slice *arg
 bool resp_token_is_acquire(const struct service *s, const struct slice *args, uint32_t count,
                            struct resp_set *out)
 {
-    if (count < 3 || args[2].len > LIMIT_VALUE || !text_is_name(args[1])) {
+    if (count < 3 || args[2].len > LIMIT_VALUE) {
         return false;
     }
-    *out = (struct resp_set){.name = args[1], .value = args[2], .gives_token = true};
+    *out = (struct resp_set){.value = args[2], .gives_token = true};
     return read_options(s, args, count, out) == NULL;
 }
 

@@ -85,6 +85,7 @@ void resp_read(struct resp_conn *conn, const struct slice *args, uint32_t count)
         return;
     }
     k->conn = conn;
+    k->database = conn->database;
     conn->command->run(k, args, count, &sink);
     if (k->is_denied) {
         auth_denied(conn->service, conn->caller.id, k->denial);
@@ -236,6 +237,7 @@ static void run(struct resp_conn *conn, bool is_early)
         return;
     }
     k->conn = conn;
+    k->database = conn->database;
     k->is_early = is_early;
     conn->command->run(k, args, count, &sink);
     if (k->is_denied && !conn->has_policy && !leads(s)) {
