@@ -263,6 +263,9 @@ int dev_main(int count, char **arguments)
     }
     dev_cluster_init(&cluster, (unsigned)options.nodes, (uint16_t)options.base_port, options.dir,
                      options.secure);
+    if (options.chaos) {
+        cluster.death_signal = SIGKILL; /* no other one reaches a stopped node */
+    }
     if (!dev_cluster_ports_are_free(&cluster) || !dev_cluster_prepare_folder(&cluster) ||
         (options.secure && !dev_secure_prepare(&cluster))) {
         return EXIT_START_FAILED;

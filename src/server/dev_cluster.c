@@ -33,6 +33,7 @@ void dev_cluster_init(struct dev_cluster *c, unsigned count, uint16_t base_port,
     memset(c, 0, sizeof(*c));
     c->count = count;
     c->base_port = base_port;
+    c->death_signal = SIGTERM;
     snprintf(c->dir, sizeof(c->dir), "%s", dir);
     if (is_secure) {
         snprintf(c->secure_dir, sizeof(c->secure_dir), "%s/secure", dir);

@@ -30,6 +30,7 @@ struct dev_cluster {
     uint16_t base_port;
     char dir[DEV_PATH];
     char secure_dir[DEV_PATH + 16]; /* of certificates and tokens; "": clear text, no tokens */
+    int death_signal;               /* that the nodes get when this process dies */
     struct dev_node nodes[DEV_NODES_MAX];
 };
 

@@ -101,7 +101,7 @@ static _Noreturn void become_node(const struct dev_cluster *c, const struct dev_
     (void)dup2(log, STDOUT_FILENO);
     (void)dup2(log, STDERR_FILENO);
     (void)unsetenv("NOTIFY_SOCKET"); /* a service manager would take it for us */
-    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    (void)prctl(PR_SET_PDEATHSIG, c->death_signal);
     if (getppid() != parent) {
         _exit(0);
     }
