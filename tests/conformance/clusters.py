@@ -129,7 +129,7 @@ class ScenarioCluster:
         self.nodes.leader()
 
     def logs(self):
-        return "\n".join(f"node {node.id}, running {node.running}, {node.cluster()}:\n{node.log()[-2000:]}" for node in self.nodes)
+        return "\n".join(f"node {node.id}, running: {node.running}\n{node.log()[-2000:]}" for node in self.nodes)
 
     def end(self):
         for node in self.nodes:

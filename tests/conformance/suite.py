@@ -112,7 +112,9 @@ class Suite:
     def __init__(self, wanted, folder):
         self._wanted = wanted
         self._folder = folder
-        self._clusters = {}
+        self._clusters = []
+        self._started = 0
+        self._lock = threading.Lock()
         self.results = {}  # by the name of the scenario
 
     def run(self):
@@ -123,31 +125,39 @@ class Suite:
             groups.setdefault((scenario.nodes, scenario.secure, scenario.disturbs, lane), []).append((scenario, languages))
         try:
             with ThreadPoolExecutor(max(len(groups), 1)) as pool:
-                done = [pool.submit(self._run_group, number, *item) for number, item in enumerate(groups.items())]
+                done = [pool.submit(self._run_group, *item) for item in groups.items()]
             for future in done:
                 future.result()
         finally:
-            for cluster in self._clusters.values():
+            for cluster in self._clusters:
                 cluster.end()
         return self.results
 
-    def _run_group(self, number, settings, members):
-        nodes, secure, disturbs, _ = settings
-        cluster = self._clusters[settings] = ScenarioCluster(self._folder / f"cluster-{number}", nodes, secure)
-        if disturbs:
-            for member in members:
-                self._run_one(cluster, *member)
-                self._restore(cluster, member[0])
+    def _start(self, settings):
+        nodes, secure = settings[:2]
+        with self._lock:
+            self._started += 1
+            folder = self._folder / f"cluster-{self._started}"
+        cluster = ScenarioCluster(folder, nodes, secure)
+        self._clusters.append(cluster)
+        return cluster
+
+    def _run_group(self, settings, members):
+        cluster = self._start(settings)
+        if not settings[2]:
+            with ThreadPoolExecutor(AT_A_TIME) as pool:
+                for future in [pool.submit(self._run_one, cluster, *member) for member in members]:
+                    future.result()
             return
-        with ThreadPoolExecutor(AT_A_TIME) as pool:
-            for future in [pool.submit(self._run_one, cluster, *member) for member in members]:
-                future.result()
+        for scenario, languages in members:
+            self._run_one(cluster, scenario, languages)
+            try:
+                cluster.restore()
+            except AssertionError as error:
+                text = f"{error}: the cluster is not as before after this scenario:\n{cluster.logs()}"
+                self.results[scenario.name] = {language.name: Result("failed", text) for language in languages}
+                cluster.end()
+                cluster = self._start(settings)
 
     def _run_one(self, cluster, scenario, languages):
         self.results[scenario.name] = run_scenario(scenario, languages, cluster, self._folder)
-
-    def _restore(self, cluster, scenario):
-        try:
-            cluster.restore()
-        except AssertionError:
-            raise AssertionError(f"the cluster is not as before after {scenario.name}:\n{cluster.logs()}") from None
