@@ -67,6 +67,7 @@ export class Transport {
   #start(endpoint, { method, path, body, headers, signal, timers }) {
     return new Promise((resolve, reject) => {
       let connected = false;
+      let answer;
       const request = (this.#tls ? https : http).request({
         host: endpoint.host,
         port: endpoint.port,
@@ -77,7 +78,8 @@ export class Transport {
       });
       const destroy = (why) => {
         timers.why ??= why;
-        request.destroy(new Error(why));
+        // The socket of an answer that is complete has no listener for an error any more.
+        request.destroy(answer?.complete ? undefined : new Error(why));
       };
       const cancel = () => destroy("cancelled");
       timers.destroy = destroy;
@@ -105,7 +107,10 @@ export class Transport {
         timers.end();
         reject(new (connected ? Broken : NotSent)(error.message || error.code || "the connection broke"));
       });
-      request.on("response", resolve);
+      request.on("response", (response) => {
+        answer = response;
+        resolve(response);
+      });
       request.end(body);
     });
   }
