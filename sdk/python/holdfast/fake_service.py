@@ -5,6 +5,8 @@ Pure: times are arguments, in ms. An answer, also a late one, is a call of `answ
 import json
 import uuid
 from datetime import datetime, timezone
+from functools import reduce
+from operator import xor
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -129,7 +131,7 @@ class FakeService:
         """The locks of the tier EFFICIENCY are gone (S10.2)."""
         self.epoch += 1
         self.grants = [grant for grant in self.grants if grant.request.tier != EFFICIENCY]
-        self.events.emit("epoch", now_ms, {}, None, everyone=True, epoch=self.epoch)
+        self.events.emit("epoch", now_ms, {}, None, everyone=True, leader_epoch=self.epoch)
         self._grant_next(now_ms)
 
     # --- time ---
@@ -231,14 +233,21 @@ class FakeService:
             answer(200, {"closed": True})
         elif rest[1:] == ["keepalive"]:
             known.confirmed_ms = now_ms
-            answer(200, {"alive": True, "session_id": known.id, "leader_epoch": self.epoch})
+            held = [grant for grant in self.grants if grant.request.session is known]
+            listing = {"locks": [{"name": name, "tier": grant.request.tier, "fencing_token": grant.token} for grant in held for name in grant.request.names],
+                       "next_cursor": None}
+            differs = "lock_count" in body and (body["lock_count"], body["lock_xor"]) != (
+                len(held), reduce(xor, (grant.token for grant in held), 0))
+            answer(200, {"alive": True, "session_id": known.id, "leader_epoch": self.epoch, **(listing if differs else {})})
         else:
             refuse(answer, 404, "not_found", "the fake has no such path")
 
     def subscribe(self, path: str, last_id: Optional[str], deliver: Callable[[str], None]) -> Callable[[], None]:
         """`deliver` gets the text of each event. Returns the function that ends it."""
-        query = dict(parse_qsl(urlsplit(path).query))
-        return self.events.subscribe(query.get("session_id"), query.get("prefix", ""), last_id, deliver)
+        parts = urlsplit(path)
+        query = dict(parse_qsl(parts.query))
+        session_id = parts.path.split("/")[4] if parts.path.startswith("/api/v1/sessions/") else None
+        return self.events.subscribe(session_id, query.get("prefix", ""), last_id, deliver)
 
     # --- acquire ---
 

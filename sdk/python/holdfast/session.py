@@ -3,10 +3,13 @@
 import asyncio
 import uuid
 from datetime import datetime
-from typing import Any, Callable, Dict, Optional, Set
+from functools import reduce
+from operator import xor
+from typing import Any, Callable, Dict, List, Optional, Set
 
-from .caller import RETRY_MAX_MS, RETRY_MS, Caller
+from .caller import RETRY_MAX_MS, RETRY_MS, Caller, encode
 from .deadline import Life
+from .endpoints import Endpoint
 from .errors import SESSION_GONE, HoldfastError
 from .held import Held, Revocation
 from .http import Broken, NotSent
@@ -43,6 +46,8 @@ class Session:
         self._early: Dict[int, str] = {}  # losses by token
         self._every_ms = 0
         self._sent_ms = 0  # of the last keep-alive
+        self._may_check = True
+        self._checks_now = False  # the next keep-alive is not put off
         self._keep_alive_wake = asyncio.Event()
         self._deadline_wake = asyncio.Event()
         self._tasks: Set["asyncio.Task[None]"] = set()
@@ -130,7 +135,7 @@ class Session:
 
     async def _listen(self) -> None:
         """What the service reports: losses (C2.5) and revocations."""
-        stream = Stream(self._caller, f"/api/v1/watch?session_id={self.id}")
+        stream = Stream(self._caller, f"/api/v1/sessions/{self.id}/events", shows_ready=True)
         while self.is_open:
             try:
                 event = await stream.next()
@@ -138,7 +143,14 @@ class Session:
                 await asyncio.sleep(RETRY_MAX_MS / 1000)
                 continue
             token = event.data.get("fencing_token")
-            if event.type == "lost" and isinstance(token, int):
+            if event.type == "ready":  # a keep-alive at once finds what no stream reported (C3.8)
+                self._checks_now = True
+                self._keep_alive_wake.set()
+            elif event.type == "epoch":
+                self.heard_epoch(event.data["leader_epoch"])
+            elif event.type in ("session_closed", "session_expired"):
+                self.lose(event.type)
+            elif event.type == "lost" and isinstance(token, int):
                 self._reported_lost(token, str(event.data.get("ended", "lost")))
             elif event.type == "revoke_requested" and token in self.held:
                 self.held[token].note_revocation(revocation_of(event.data))
@@ -170,32 +182,59 @@ class Session:
         return min([self.life.ttl_ms, *ttls, *self.waiting.values()])
 
     async def _keep_alive(self) -> None:
-        path = f"/api/v1/sessions/{self.id}/keepalive"
         avoid = None
         while self.is_open:
             ttl_ms = self._shortest_ttl()
             due_ms = self._sent_ms + min(self._every_ms, ttl_ms // 3)
-            if self._clock.now_ms() < due_ms:
+            if self._clock.now_ms() < due_ms and not self._checks_now:
                 await self._pause(self._keep_alive_wake, due_ms)
                 continue
-            sent_ms = self._clock.now_ms()
-            endpoint = self._caller.endpoints.pick(sent_ms, avoid)
-            code = ""
+            endpoint = self._caller.endpoints.pick(self._clock.now_ms(), avoid)
             if endpoint is not None:
                 avoid = endpoint
-                try:
-                    response = await self._caller.attempt(endpoint, "POST", path, b"", min(max(ttl_ms / 6000, 0.5), 2.0))
-                    body = response.json()
-                    self.tick(self._clock.now_ms())
-                    if response.status == 200 and self.is_open:
-                        self._sent_ms, avoid = sent_ms, None
-                        self.life = self.life.confirm(sent_ms)
-                        self.heard_epoch(body["leader_epoch"])
-                        self.tick(self._clock.now_ms())  # jeopardy may be over
-                        continue
-                    code = body.get("error", {}).get("code", "")
-                except (Broken, NotSent):
-                    pass
-            if code in SESSION_GONE:
-                self.lose("session_expired")
+                if await self._keep_alive_at(endpoint, min(max(ttl_ms / 6000, 0.5), 2.0)):
+                    avoid = None
+                    continue
             await asyncio.sleep(RETRY_MS / 1000)
+
+    async def _keep_alive_at(self, endpoint: Endpoint, timeout: float) -> bool:
+        """One keep-alive, with the tokens that are held now (C3.6); more if the list of locks has several pages."""
+        believed = list(self.held.values())
+        numbers = {"lock_count": len(believed), "lock_xor": reduce(xor, (held.token for held in believed), 0)}
+        listed: Set[int] = set()
+        cursor = ""
+        is_confirmed = False
+        while True:
+            self._checks_now = False
+            sent_ms = self._clock.now_ms()
+            path = f"/api/v1/sessions/{self.id}/keepalive{cursor}"
+            try:
+                response = await self._caller.attempt(endpoint, "POST", path, encode(numbers) if self._may_check else b"", timeout)
+                body = response.json()
+            except (Broken, NotSent):
+                return is_confirmed
+            self.tick(self._clock.now_ms())
+            if response.status != 200 or not self.is_open:
+                code = body.get("error", {}).get("code", "")
+                if code in SESSION_GONE:
+                    self.lose("session_expired")
+                self._may_check = code != "field_unknown"  # a node of an earlier version (C3.9)
+                return is_confirmed
+            is_confirmed = self._may_check = True
+            self._sent_ms = sent_ms
+            self.life = self.life.confirm(sent_ms)
+            self.heard_epoch(body["leader_epoch"])
+            self.tick(self._clock.now_ms())  # jeopardy may be over
+            if "locks" not in body:
+                return True
+            listed.update(row["fencing_token"] for row in body["locks"])
+            if body["next_cursor"] is None:
+                self._compare(believed, listed)
+                return True
+            cursor = f"?cursor={body['next_cursor']}"
+
+    def _compare(self, believed: List[Held], listed: Set[int]) -> None:
+        """What was held at the sending, is not listed, and is not being released, is lost (C3.7)."""
+        for held in believed:
+            if held.token not in listed and self.held.get(held.token) is held:
+                self.lose_lock(held, "unknown")

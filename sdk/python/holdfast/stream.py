@@ -55,13 +55,15 @@ async def events_once(caller: Caller, endpoint: Endpoint, path: str, last_id: Op
 class Stream:
     """All events after `last_id`, over as many streams as it takes."""
 
-    def __init__(self, caller: Caller, path: str, last_id: Optional[str] = None) -> None:
+    def __init__(self, caller: Caller, path: str, last_id: Optional[str] = None, shows_ready: bool = False) -> None:
+        """With `shows_ready`, the begin of each stream is an event, too."""
         if last_id is not None and not re.fullmatch(r"[0-9]+-[0-9]+", last_id):
             raise Invalid(f"last_id {last_id!r} is not the id of an event", "invalid_event_id")
         self._caller = caller
         self._path = path
         self.last_id = last_id
         self.first_id = last_id  # where it begins
+        self._left_out = ("dropped",) if shows_ready else ("ready", "dropped")
         self._events: Optional[AsyncIterator[Event]] = None
         self._avoid: Optional[Endpoint] = None  # the node of the last attempt, until it sends something
 
@@ -86,5 +88,5 @@ class Stream:
             self._avoid = None
             self.last_id = event.id or self.last_id
             self.first_id = self.first_id or self.last_id
-            if event.type not in ("ready", "dropped"):
+            if event.type not in self._left_out:
                 return event

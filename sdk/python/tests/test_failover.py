@@ -1,5 +1,6 @@
 """The client while nodes die and pause: a lock survives a failover, and a loss is found by the clock."""
 
+import asyncio
 import signal
 import threading
 import time
@@ -9,6 +10,7 @@ import pytest
 import holdfast
 from harness import allowed, wait_until
 from holdfast.clock import system_clock
+from holdfast.session import Session
 
 
 class ShiftedClock:
@@ -220,3 +222,48 @@ def test_force_unlock_is_reported(make_cluster):
         with pytest.raises(holdfast.LockLost) as raised:
             lock.check()
         assert raised.value.code == "forced"
+
+
+@pytest.mark.parametrize("tier", [holdfast.CORRECTNESS, holdfast.EFFICIENCY])
+def test_a_loss_that_no_stream_reported_is_found_by_a_keepalive(make_cluster, monkeypatch, tier):
+    cluster = make_cluster()
+
+    async def hear_nothing(session):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Session, "_listen", hear_nothing)
+    with client_of(cluster, session_ttl=3) as client:
+        lost = []
+        kept = [client.lock(f"kept/{number}", tier=each, on_lost=lost.append).acquire()
+                for number, each in enumerate((holdfast.CORRECTNESS, holdfast.EFFICIENCY))]
+        gone = client.lock("gone", tier=tier, on_lost=lost.append).acquire()
+        answer = cluster.leader().request("POST", "/api/v1/locks/gone/force-unlock", {"actor_id": "operator", "reason": "a test"})
+        assert answer.status == 200, answer
+        wait_until(lambda: lost, "a keep-alive finds the loss")
+        assert lost == [gone]
+        with pytest.raises(holdfast.LockLost) as raised:
+            gone.check()
+        assert raised.value.code == "unknown"
+        for lock in kept:
+            lock.check()
+
+
+def test_locks_that_come_and_go_are_not_lost_by_the_comparison(make_cluster):
+    """Each keep-alive is compared with a state in which other locks were acquired and released meanwhile."""
+    cluster = make_cluster()
+    with client_of(cluster, session_ttl=1) as client:  # a keep-alive every 333 ms
+        lost = []
+        kept = client.lock("kept", on_lost=lost.append).acquire()
+        end = time.monotonic() + 4
+
+        def come_and_go(name):
+            while time.monotonic() < end:
+                client.lock(name, on_lost=lost.append).acquire().release()
+
+        threads = [threading.Thread(target=come_and_go, args=(f"n/{number}",)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        kept.check()
+        assert not lost
