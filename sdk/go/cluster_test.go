@@ -347,7 +347,7 @@ func lossBeforeStream(t *testing.T, c *testcluster.Cluster) {
 	c.Nodes[0].ForceUnlock("before")
 	close(streams)
 	received(t, "the loss", lock.Context().Done())
-	expect(t, "code", CodeOf(lock.Check()), "forced")
+	expect(t, "code", CodeOf(lock.Check()), "unknown")
 }
 
 func maxHold(t *testing.T, c *testcluster.Cluster) {
@@ -626,4 +626,42 @@ func TestWithoutANodeACallFailsWithTheReason(t *testing.T) {
 	if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "127.0.0.1:1") || !strings.Contains(err.Error(), "refused") {
 		t.Error(err)
 	}
+}
+
+func TestAKeepAliveFindsALossThatNoStreamReported(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Start(t, 3)
+	client := openClient(t, c, Options{})
+	client.engine.manual = true // no stream, and no keep-alive but those of the test
+	ctx := patience(t)
+	take := func(name string, tier Tier) *Lock {
+		lock, err := client.Lock(ctx, name, InTier(tier))
+		return mustLock(t, lock, err)
+	}
+	kept := []*Lock{take("kept/c", Correctness), take("kept/e", Efficiency)}
+	keepAlive := func() {
+		s := client.engine.session
+		if !s.keepAliveAt(client.engine.caller.nodes.all[1], s.life.ttl) {
+			t.Fatal("the keep-alive was not confirmed")
+		}
+		for _, lock := range kept {
+			if err := lock.Check(); err != nil {
+				t.Fatalf("%s: %v", lock.Name(), err)
+			}
+		}
+	}
+	keepAlive()
+	for _, tier := range []Tier{Correctness, Efficiency} {
+		gone := take("gone", tier)
+		c.Nodes[1].ForceUnlock("gone")
+		if err := gone.Check(); err != nil {
+			t.Fatalf("the client cannot know yet: %v", err)
+		}
+		keepAlive()
+		expectKind(t, "the loss", gone.Check(), ErrLockLost)
+	}
+	released := take("released", Correctness)
+	mustUnlock(t, released)
+	keepAlive()
+	expectKind(t, "a released lock is not lost", released.Check(), ErrNotHeld)
 }

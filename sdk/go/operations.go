@@ -303,28 +303,3 @@ func (e *engine) renewRefused(l *Lock, status int, r *reply) (bool, error) {
 	err := l.standing()
 	return err != nil, err
 }
-
-// verify finds out whether the service still has the lock, with a renewal that changes nothing.
-func (e *engine) verify(ctx context.Context, l *Lock) {
-	s := l.session
-	isOver := func() bool { return l.Check() != nil }
-	if isOver() {
-		return
-	}
-	a, err := e.caller.call(ctx, &call{method: "POST", path: l.request.path("renew"), givenUp: isOver,
-		body: encode(l.request.tokenBody(s.id, l.token)), timeoutMS: verifyTimeout, patient: true})
-	e.mutex.Lock()
-	defer e.mutex.Unlock()
-	if err != nil {
-		return
-	}
-	s.sawEpoch(a.LeaderEpoch)
-	if a.Renewed || l.state != held {
-		return
-	}
-	why := a.Ended
-	if why == "" {
-		why = "expired"
-	}
-	s.loseLock(l, why)
-}

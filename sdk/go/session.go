@@ -10,21 +10,23 @@ import (
 // The session of a client: opened with the first lock, kept alive, lost by the clock (C2, C3).
 
 const (
-	earlyLosses   = 64 // losses that are remembered for grants whose answer was not read yet
-	lookEvery     = time.Second
-	minKeepAlive  = 500 * time.Millisecond // an attempt of a keep-alive
-	whyUnknown    = "unconfirmed"
-	codeExpired   = "session_expired"
-	codeNotFound  = "session_not_found"
-	eventLost     = "lost"
-	eventRevoke   = "revoke_requested"
-	eventEpoch    = "epoch"
-	eventReady    = "ready"
-	eventReset    = "reset"
-	eventDropped  = "dropped"
-	eventExpired  = "session_expired"
-	eventClosed   = "session_closed"
-	verifyTimeout = int64(5000)
+	earlyLosses  = 64 // losses that are remembered for grants whose answer was not read yet
+	lookEvery    = time.Second
+	minKeepAlive = 500 * time.Millisecond // an attempt of a keep-alive
+	whyUnknown   = "unconfirmed"
+	codeExpired  = "session_expired"
+	codeNotFound = "session_not_found"
+	eventLost    = "lost"
+	eventRevoke  = "revoke_requested"
+	eventEpoch   = "epoch"
+	eventReady   = "ready"
+	eventReset   = "reset"
+	eventDropped = "dropped"
+	eventExpired = "session_expired"
+	eventClosed  = "session_closed"
+
+	codeUnknownField = "field_unknown"
+	whyNotListed     = "unknown" // the service ended it, and a keep-alive found that
 )
 
 func isSessionGone(code string) bool { return code == codeExpired || code == codeNotFound }
@@ -47,8 +49,9 @@ type session struct {
 	early   map[int64]string // losses by token
 	oldest  []int64          // of early
 	every   int64            // interval of keep-alives that the service requests
-	sent    int64            // sending of the last confirmed keep-alive
-	isHeard bool             // its stream has begun
+	sent    int64            // sending of the last confirmed keep-alive; 0: the next one is due
+	// The next keep-alive has no tokens to compare.
+	mayNotCheck bool
 	// What the two loops sleep for; a change that is sooner wakes them.
 	shortest int64
 	nextLook int64
@@ -298,37 +301,89 @@ func (s *session) keepAlive() {
 	}
 }
 
-// keepAliveAt is one message; each is new and counts from its own sending (C1.6).
+// keepAliveAt is one keep-alive, with the tokens that are held now (C3.6); more if the list of locks has several pages. Each
+// message is new and counts from its own sending (C1.6).
 func (s *session) keepAliveAt(n *node, ttl int64) bool {
-	e := s.engine
 	timeout := duration(ttl / 6)
 	if timeout < minKeepAlive {
 		timeout = minKeepAlive
 	} else if timeout > attemptFor {
 		timeout = attemptFor
 	}
+	believed, body := s.believed()
+	listed := map[int64]bool{}
+	cursor, isConfirmed := "", false
+	for {
+		page, ok := s.keepAliveOnce(n, cursor, body, timeout)
+		isConfirmed = isConfirmed || ok
+		if !ok || page.Locks == nil {
+			return isConfirmed
+		}
+		for _, row := range page.Locks {
+			listed[row.Token] = true
+		}
+		if page.NextCursor == "" {
+			s.compare(believed, listed)
+			return true
+		}
+		cursor = "?cursor=" + page.NextCursor
+	}
+}
+
+// believed are the locks that are held now, and the body of a keep-alive with their tokens.
+func (s *session) believed() ([]*Lock, []byte) {
+	s.engine.mutex.Lock()
+	defer s.engine.mutex.Unlock()
+	if s.mayNotCheck { // after a refusal by a node of an earlier version (C3.9)
+		s.mayNotCheck = false
+		return nil, nil
+	}
+	all := make([]*Lock, 0, len(s.held))
+	xor := int64(0)
+	for token, l := range s.held {
+		all = append(all, l)
+		xor ^= token
+	}
+	return all, encode(map[string]any{"lock_count": len(all), "lock_xor": xor})
+}
+
+func (s *session) keepAliveOnce(n *node, cursor string, body []byte, timeout time.Duration) (*reply, bool) {
+	e := s.engine
 	sent := e.clock.now()
-	status, body, err := e.caller.attempt(s.ctx, n, &call{method: "POST", path: "/api/v1/sessions/" + s.id + "/keepalive"}, timeout)
+	status, answered, err := e.caller.attempt(s.ctx, n,
+		&call{method: "POST", path: "/api/v1/sessions/" + s.id + "/keepalive" + cursor, body: body}, timeout)
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 	s.tick(e.clock.now())
 	if !s.isOpen || err != nil {
-		return false
+		return answered, false
 	}
 	if status != http.StatusOK {
-		if isSessionGone(body.errorCode()) {
+		if isSessionGone(answered.errorCode()) {
 			s.lose(codeExpired)
 		}
-		return false
+		s.mayNotCheck = answered.errorCode() == codeUnknownField
+		return answered, false
 	}
 	s.confirm(sent)
-	s.sawEpoch(body.LeaderEpoch)
-	return true
+	s.sawEpoch(answered.LeaderEpoch)
+	return answered, true
+}
+
+// compare: what was held at the sending, is not listed, and is not being released, is lost (C3.7).
+func (s *session) compare(believed []*Lock, listed map[int64]bool) {
+	s.engine.mutex.Lock()
+	defer s.engine.mutex.Unlock()
+	for _, l := range believed {
+		if !listed[l.token] && s.held[l.token] == l && l.state == held {
+			s.loseLock(l, whyNotListed)
+		}
+	}
 }
 
 // listen follows the stream of the session: losses that the service reports, revocations (C2.5).
 func (s *session) listen() {
-	stream := newEventStream(s.engine, "/api/v1/watch?session_id="+s.id, "")
+	stream := newEventStream(s.engine, "/api/v1/sessions/"+s.id+"/events", "")
 	for s.ctx.Err() == nil {
 		// A refusal: a node that does not know the session yet, or the session has gone, which a keep-alive finds out.
 		_ = stream.follow(s.ctx, func(event Event) bool {
@@ -345,6 +400,7 @@ type sessionEvent struct {
 	Actor  string    `json:"actor_id"`
 	Reason string    `json:"text"`
 	At     time.Time `json:"revoked_at"`
+	Epoch  int64     `json:"leader_epoch"`
 }
 
 func (s *session) sawEvent(event Event) {
@@ -360,13 +416,9 @@ func (s *session) sawEvent(event Event) {
 		return
 	}
 	switch event.Type {
-	case eventReady: // the first stream begins after the session: a loss may have come before it
-		if !s.isHeard {
-			s.isHeard = true
-			s.verifyAll()
-		}
-	case eventReset: // a loss may be among what was missed
-		s.verifyAll()
+	case eventReady: // a keep-alive at once finds what no stream reported (C3.8)
+		s.sent = 0
+		wake(s.wakeAlive)
 	case eventLost:
 		s.reportedLost(data.Token, data.Ended)
 	case eventRevoke:
@@ -374,24 +426,10 @@ func (s *session) sawEvent(event Event) {
 			l.reportRevocation(Revocation{Actor: data.Actor, Reason: data.Reason, At: data.At})
 		}
 	case eventEpoch:
-		s.sent = 0 // a keep-alive at once: its answer has the epoch
-		wake(s.wakeAlive)
+		s.sawEpoch(data.Epoch)
 	case eventExpired, eventClosed:
 		s.lose(event.Type)
 	}
-}
-
-// verifyAll finds losses that no event reported.
-func (s *session) verifyAll() {
-	all := make([]*Lock, 0, len(s.held))
-	for _, l := range s.held {
-		all = append(all, l)
-	}
-	s.engine.background(func(ctx context.Context) {
-		for _, l := range all {
-			s.engine.verify(ctx, l)
-		}
-	})
 }
 
 func (s *session) reportedLost(token int64, why string) {

@@ -24,21 +24,26 @@ const (
 
 // reply has the fields of all answers that this client reads.
 type reply struct {
-	Acquired     bool    `json:"acquired"`
-	Elected      bool    `json:"elected"`
-	Renewed      bool    `json:"renewed"`
-	Reason       string  `json:"reason"`
-	Ended        string  `json:"ended"`
-	FencingToken int64   `json:"fencing_token"`
-	Slot         *int    `json:"slot"`
-	LeaderEpoch  int64   `json:"leader_epoch"`
-	WaitedMS     int64   `json:"waited_ms"`
-	Holder       *Holder `json:"holder"`
-	QueueLength  int     `json:"queue_length"`
-	SessionID    string  `json:"session_id"`
-	TTLMS        int64   `json:"ttl_ms"`
-	KeepaliveMS  int64   `json:"keepalive_ms"`
-	Error        *struct {
+	Acquired     bool   `json:"acquired"`
+	Elected      bool   `json:"elected"`
+	Renewed      bool   `json:"renewed"`
+	Reason       string `json:"reason"`
+	Ended        string `json:"ended"`
+	FencingToken int64  `json:"fencing_token"`
+	Slot         *int   `json:"slot"`
+	LeaderEpoch  int64  `json:"leader_epoch"`
+	// Of a keep-alive whose tokens differ: what the session holds; nil: they were the same.
+	Locks []struct {
+		Token int64 `json:"fencing_token"`
+	} `json:"locks"`
+	NextCursor  string  `json:"next_cursor"`
+	WaitedMS    int64   `json:"waited_ms"`
+	Holder      *Holder `json:"holder"`
+	QueueLength int     `json:"queue_length"`
+	SessionID   string  `json:"session_id"`
+	TTLMS       int64   `json:"ttl_ms"`
+	KeepaliveMS int64   `json:"keepalive_ms"`
+	Error       *struct {
 		Code         string `json:"code"`
 		Message      string `json:"message"`
 		RetryAfterMS int64  `json:"retry_after_ms"`

@@ -93,7 +93,9 @@ func (s *service) handleSession(method string, parts []string, b body, now int64
 		answer(http.StatusOK, object{"closed": true})
 	case len(parts) == 2 && parts[1] == "keepalive":
 		one.confirmed = now
-		answer(http.StatusOK, object{"alive": true, "session_id": one.id, "leader_epoch": s.epoch})
+		value := object{"alive": true, "session_id": one.id, "leader_epoch": s.epoch}
+		s.putLocks(one, b, value)
+		answer(http.StatusOK, value)
 	default:
 		refuse(answer, http.StatusNotFound, "not_found", "the fake has no such path")
 	}
@@ -289,4 +291,21 @@ func (s *service) answerGrant(g *grant, answer func(int, object)) {
 		value["slot"] = g.slot
 	}
 	answer(http.StatusOK, value)
+}
+
+// putLocks lists what a session holds, if a keep-alive named other tokens.
+func (s *service) putLocks(one *session, b body, value object) {
+	locks, count, xor := []object{}, 0, int64(0)
+	for _, g := range s.grants {
+		if g.session != one {
+			continue
+		}
+		count, xor = count+1, xor^g.token
+		for _, name := range g.names {
+			locks = append(locks, object{"name": name, "tier": g.Tier, "fencing_token": g.token})
+		}
+	}
+	if b.LockCount != nil && (*b.LockCount != count || b.LockXOR != xor) {
+		value["locks"], value["next_cursor"] = locks, nil
+	}
 }

@@ -61,6 +61,8 @@ type body struct {
 	MaxHoldMS   int64           `json:"max_hold_ms"`
 	Cancel      bool            `json:"cancel"`
 	Token       int64           `json:"fencing_token"`
+	LockCount   *int            `json:"lock_count"`
+	LockXOR     int64           `json:"lock_xor"`
 }
 
 // request waits, then it holds.

@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 
 import { FakeEvents } from "./fake_events.js";
-import { CORRECTNESS, EFFICIENCY } from "./request.js";
+import { CORRECTNESS, EFFICIENCY, xorOf } from "./request.js";
 
 const UNCLEAN = ["expired", "session_expired", "forced", "revoked", "max_hold"]; // a lock-delay follows (S6.5)
 
@@ -94,7 +94,7 @@ export class FakeService {
   changeLeader(now) {
     this.epoch += 1;
     this.grants = this.grants.filter(({ tier }) => tier !== EFFICIENCY);
-    this.#events.emit("epoch", now, {}, { everyone: true, epoch: this.epoch });
+    this.#events.emit("epoch", now, {}, { everyone: true, leader_epoch: this.epoch });
     this.#grantNext(now);
   }
 
@@ -202,7 +202,17 @@ export class FakeService {
       return refuse(404, "session_not_found", "there is no such session");
     }
     session.confirmed = now;
-    return ok({ alive: true, session_id: id, leader_epoch: this.epoch });
+    return ok({ alive: true, session_id: id, leader_epoch: this.epoch, ...this.#listOf(session, body) });
+  }
+
+  /** What a session holds, if a keep-alive names other tokens. */
+  #listOf(session, { lock_count: count, lock_xor: xor }) {
+    const held = this.grants.filter((grant) => grant.session === session);
+    if (count === undefined || (count === held.length && xor === xorOf(held.map(({ token }) => token)))) {
+      return {};
+    }
+    const locks = held.flatMap(({ names, tier, token }) => names.map((name) => ({ name, tier, fencing_token: token })));
+    return { locks, next_cursor: null };
   }
 
   #endSession(session, why, now) {
@@ -343,7 +353,8 @@ export class FakeService {
 
   /** Calls `deliver` with the text of each event after `lastId`. Returns the function that ends it. */
   subscribe(path, lastId, deliver) {
-    const query = new URL(path, "http://fake").searchParams;
-    return this.#events.subscribe({ session: query.get("session_id"), prefix: query.get("prefix") ?? "", lastId }, deliver);
+    const { pathname, searchParams } = new URL(path, "http://fake");
+    const session = /^\/api\/v1\/sessions\/([^/]+)\/events$/.exec(pathname)?.[1] ?? null;
+    return this.#events.subscribe({ session, prefix: searchParams.get("prefix") ?? "", lastId }, deliver);
   }
 }

@@ -6,6 +6,11 @@ export const CORRECTNESS = "CORRECTNESS";
 export const EFFICIENCY = "EFFICIENCY";
 const LONGEST_MS = 2 ** 31; // longer than anything that the service accepts
 
+/** Of tokens, which have more bits than the operators of numbers. */
+export function xorOf(tokens) {
+  return Number(tokens.reduce((all, token) => all ^ BigInt(token), 0n));
+}
+
 /** A duration in ms, rounded. */
 export function milliseconds(value, what, least = 0) {
   if (typeof value !== "number" || !(value >= least) || value > LONGEST_MS) {

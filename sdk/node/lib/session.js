@@ -2,13 +2,14 @@
 
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
+import { setImmediate } from "node:timers/promises";
 
 import { RETRY_MAX_MS, RETRY_MS } from "./caller.js";
 import { sleep } from "./clock.js";
 import { Life } from "./deadline.js";
 import { HoldfastError, SESSION_GONE } from "./errors.js";
 import { Broken, NotSent } from "./http.js";
-import { EFFICIENCY } from "./request.js";
+import { EFFICIENCY, xorOf } from "./request.js";
 import { Stream } from "./stream.js";
 
 const EARLY = 64; // losses that are remembered for grants whose answer was not read yet
@@ -28,6 +29,7 @@ export class Session {
   #early = new Map(); // token: why it was lost
   #every = 0;
   #sent = 0; // of the last keep-alive
+  #mayCheck = true; // the next keep-alive may have tokens
   #ending = new AbortController();
   #hurry = new AbortController(); // ends the pause before the next keep-alive
   #cancelTimer = () => {};
@@ -159,8 +161,8 @@ export class Session {
 
   /** What the service reports: losses (C2.5) and revocations. */
   async #listen() {
-    const path = `/api/v1/watch?session_id=${this.id}`;
-    const stream = new Stream(this.#caller, path, { signal: this.signal });
+    const path = `/api/v1/sessions/${this.id}/events`;
+    const stream = new Stream(this.#caller, path, { signal: this.signal, showsReady: true });
     while (this.isOpen) {
       try {
         for await (const event of stream) {
@@ -176,9 +178,13 @@ export class Session {
   }
 
   #noteEvent({ type, data }) {
-    if (type === "epoch") { // the answer to the next keep-alive has its number
+    if (type === "ready") { // a keep-alive at once finds what no stream reported (C3.8)
       this.#sent = -Infinity;
       this.#hurry.abort();
+    } else if (type === "epoch") {
+      this.noteEpoch(data.leader_epoch);
+    } else if (type === "session_closed" || type === "session_expired") {
+      this.lose(type);
     }
     const token = data.fencing_token;
     const held = this.held.get(token);
@@ -204,7 +210,6 @@ export class Session {
   }
 
   async #keepAlive() {
-    const path = `/api/v1/sessions/${this.id}/keepalive`;
     let avoid = null;
     while (this.isOpen) {
       const ttl = this.#shortestTtl();
@@ -218,7 +223,7 @@ export class Session {
       const endpoint = this.#caller.endpoints.pick(sent, avoid);
       if (endpoint !== null) {
         avoid = endpoint;
-        if (await this.#keepAliveOnce(endpoint, path, sent, Math.min(Math.max(ttl / 6, 500), 2000))) {
+        if (await this.#keepAliveAt(endpoint, Math.min(Math.max(ttl / 6, 500), 2000))) {
           avoid = null;
           continue;
         }
@@ -227,28 +232,65 @@ export class Session {
     }
   }
 
-  /** Each one is a new message and counts from its own sending (C1.6). */
-  async #keepAliveOnce(endpoint, path, sent, timeout) {
+  /** One keep-alive, with the tokens that are held now (C3.6); more if the list of locks has several pages. */
+  async #keepAliveAt(endpoint, timeout) {
+    const believed = [...this.held.values()];
+    const numbers = { lock_count: believed.length, lock_xor: xorOf(believed.map(({ token }) => token)) };
+    const body = this.#mayCheck ? JSON.stringify(numbers) : "";
+    const listed = new Set();
+    let isConfirmed = false;
+    for (let cursor = ""; ;) {
+      const page = await this.#keepAliveOnce(endpoint, cursor, body, timeout);
+      isConfirmed ||= page !== null;
+      if (page?.locks === undefined) {
+        return isConfirmed;
+      }
+      page.locks.forEach((row) => listed.add(row.fencing_token));
+      if (page.next_cursor === null) {
+        await setImmediate(); // a loss that the stream has reported meanwhile has a better reason
+        this.#compare(believed, listed);
+        return true;
+      }
+      cursor = `?cursor=${page.next_cursor}`;
+    }
+  }
+
+  /** Each one is a new message and counts from its own sending (C1.6). Null: it was not confirmed. */
+  async #keepAliveOnce(endpoint, cursor, body, timeout) {
+    const path = `/api/v1/sessions/${this.id}/keepalive${cursor}`;
+    const sent = this.#clock.now();
     let response;
     try {
-      response = await this.#caller.attempt(endpoint, { method: "POST", path, timeout, signal: this.signal });
+      response = await this.#caller.attempt(endpoint, { method: "POST", path, body, timeout, signal: this.signal });
     } catch (error) {
       if (error instanceof Broken || error instanceof NotSent) {
-        return false;
+        return null;
       }
       throw error;
     }
     this.tick();
     if (response.status === 200 && this.isOpen) {
+      this.#mayCheck = true;
       this.#sent = sent;
       this.life = this.life.confirm(sent);
       this.noteEpoch(response.body.leader_epoch);
       this.tick();
-      return true;
+      return response.body;
     }
-    if (SESSION_GONE.includes(response.body.error?.code)) {
+    const code = response.body.error?.code;
+    this.#mayCheck = code !== "field_unknown"; // a node of an earlier version (C3.9)
+    if (SESSION_GONE.includes(code)) {
       this.lose("session_expired");
     }
-    return false;
+    return null;
+  }
+
+  /** What was held at the sending, is not listed, and is not being released, is lost (C3.7). */
+  #compare(believed, listed) {
+    for (const held of believed) {
+      if (!listed.has(held.token) && this.held.get(held.token) === held) {
+        this.loseLock(held, "unknown");
+      }
+    }
   }
 }

@@ -48,9 +48,11 @@ export class Stream {
   #caller;
   #path;
   #signal;
+  #leftOut;
   #avoid = null; // the node that broke last
 
-  constructor(caller, path, { lastId = null, signal } = {}) {
+  /** With `showsReady`, the begin of each connection is an event, too. */
+  constructor(caller, path, { lastId = null, signal, showsReady = false } = {}) {
     if (lastId !== null && !/^[0-9]+-[0-9]+$/.test(lastId)) {
       throw new Invalid(`lastId is "${lastId}", which is not the id of an event`, "invalid_event_id");
     }
@@ -58,6 +60,7 @@ export class Stream {
     this.#path = path;
     this.#signal = signal;
     this.lastId = lastId;
+    this.#leftOut = showsReady ? ["dropped"] : ["ready", "dropped"];
   }
 
   /** Of one connection, until it breaks. The next one is to another node. */
@@ -77,7 +80,7 @@ export class Stream {
       }
       for await (const event of parseEvents(answer.pieces)) {
         this.lastId = event.id ?? this.lastId;
-        if (event.type !== "ready" && event.type !== "dropped") {
+        if (!this.#leftOut.includes(event.type)) {
           yield event;
         }
       }

@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import { ElapsedClock } from "../lib/clock.js";
 import { LockLost } from "../lib/index.js";
+import { Stream } from "../lib/stream.js";
 import { PATIENCE_MS, allowed, makeCluster, waitUntil } from "./cluster.js";
 
 /** The clock of the machine, which a test can advance. */
@@ -179,4 +180,23 @@ test("losses_on_one_cluster", async (t) => {
     safe.check();
     await cluster.restart(leader);
   });
+});
+
+test("a_keep_alive_finds_a_loss_that_no_stream_reported", async (t) => {
+  const heard = Stream.prototype[Symbol.asyncIterator];
+  t.after(() => { Stream.prototype[Symbol.asyncIterator] = heard; });
+  Stream.prototype[Symbol.asyncIterator] = async function* hearNothing() {
+    await new Promise((resolve) => setTimeout(resolve, PATIENCE_MS).unref());
+  };
+  const cluster = await makeCluster(t);
+  const client = cluster.client({ sessionTtl: 3000 });
+  const kept = [await client.lock("kept/c"), await client.lock("kept/e", { tier: "EFFICIENCY" })];
+  for (const tier of ["CORRECTNESS", "EFFICIENCY"]) {
+    const gone = await client.lock("gone", { tier });
+    const { status } = await cluster.request("POST", "/api/v1/locks/gone/force-unlock", { actor_id: "operator", reason: "a test", now: true });
+    assert.equal(status, 200);
+    await waitUntil(() => !gone.held, "a keep-alive finds the loss");
+    assert.throws(() => gone.check(), (error) => error instanceof LockLost && error.code === "unknown");
+    kept.forEach((lock) => lock.check());
+  }
 });
