@@ -102,7 +102,7 @@ static void compare(const struct core *core, const struct session_check *checks,
     uint8_t bytes[SESSION_CHECKS_BYTES(4)];
     struct writer w = writer_make(bytes, sizeof(bytes));
     struct buffer answer;
-    buffer_init(&answer, &memory.memory, 1 << 16);
+    buffer_init(&answer, memory_system(), 1 << 16);
     session_checks_begin(&w, CORE_VERSION, count);
     for (uint32_t i = 0; i < count; i++) {
         session_checks_put(&w, &checks[i]);
