@@ -482,26 +482,31 @@ static int begin(const struct acquire_settings *o, struct flag_words *words)
     return code;
 }
 
+static int read_and_run(struct acquire_settings *o, int count, char **arguments)
+{
+    struct flag_words words;
+    if (!flags_read("acquire", acquire_options, FLAGS_ANY_ORDER, count, arguments, o, &words)) {
+        return EXIT_USAGE;
+    }
+    if (o->session == NULL) {
+        o->session = getenv("HOLDFAST_SESSION");
+    }
+    o->session = o->session != NULL ? o->session : "";
+    if (o->request_id != NULL && strlen(o->request_id) > LIMIT_REQUEST_ID) {
+        cli_say("--request-id: at most %d characters are allowed", LIMIT_REQUEST_ID);
+        return EXIT_USAGE;
+    }
+    bool is_good = lock_flags_check("acquire", &o->lock) &&
+                   lock_flags_check_names("acquire", &o->lock, words.count) &&
+                   cli_trace_check(&o->trace);
+    return is_good ? begin(o, &words) : EXIT_USAGE;
+}
+
 int acquire_main(int count, char **arguments)
 {
     struct acquire_settings o = {
         .common = CLI_COMMON_DEFAULT, .lock = LOCK_FLAGS_DEFAULT, .conflict = EXIT_NOT_ACQUIRED};
-    struct flag_words words;
-    int code = EXIT_USAGE;
-    if (!flags_read("acquire", acquire_options, FLAGS_ANY_ORDER, count, arguments, &o, &words)) {
-        return code;
-    }
-    if (o.session == NULL) {
-        o.session = getenv("HOLDFAST_SESSION");
-    }
-    o.session = o.session != NULL ? o.session : "";
-    if (o.request_id != NULL && strlen(o.request_id) > LIMIT_REQUEST_ID) {
-        cli_say("--request-id: at most %d characters are allowed", LIMIT_REQUEST_ID);
-    } else if (lock_flags_check("acquire", &o.lock) &&
-               lock_flags_check_names("acquire", &o.lock, words.count) &&
-               cli_trace_check(&o.trace)) {
-        code = begin(&o, &words);
-    }
+    int code = read_and_run(&o, count, arguments);
     if (code != 0 && !o.common.json) {
         shell_put_failure(code);
     }

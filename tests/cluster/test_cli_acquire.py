@@ -145,6 +145,10 @@ def test_the_scripts_of_the_operations_page_run(cluster, number, tmp_path):
     ("acquire x --permits 2", "--permits needs --limit"),
     ("acquire x y -s", "only be acquired as exclusive"),
     ("acquire x --ttl 0", "--ttl"),
+    ("acquire x --ttl soon", "--ttl"),
+    ("acquire x --waits 1s", "--waits"),
+    ("renew --ttl soon", "--ttl"),
+    ("session open --ttl soon", "--ttl"),
     ("acquire x -E 256", "-E"),
     ("acquire x -E 0", "-E"),
     ("acquire x --tier fast", "--tier must be"),
@@ -161,6 +165,8 @@ def test_the_scripts_of_the_operations_page_run(cluster, number, tmp_path):
 def test_wrong_usage_is_64(line, said):
     done = run(*line.split())
     assert done.returncode == 64 and said in done.stderr, done
+    for_eval = not line.startswith(("release", "session close"))  # `eval` of no text would succeed
+    assert done.stdout == ("(exit 64)\n" if for_eval else ""), done
 
 
 @pytest.mark.sanitized
