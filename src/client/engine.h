@@ -28,6 +28,8 @@
 #include "client/rpc.h"
 #include "transport/security.h"
 
+struct Holdfast__V1__SessionResponse__Alive; /* of lock.pb-c.h */
+
 enum {
     ERROR_TEXT = 512,
     ID_TEXT = 40,    /* session and lease ids: 32 hex digits, spare bytes */
@@ -63,6 +65,8 @@ struct hf_lock {
     uint32_t slot;
     uint64_t session_number;
     uint64_t epoch;
+    uint64_t counted_in; /* the first keep-alive that counted it; 0: none */
+    uint64_t listed_in;  /* the last comparison in which the service listed it; 0: none */
     struct lock_life life;
     struct hf_lock_options options; /* as requested; the caller owns its strings, see metadata,
                                        trace and value */
@@ -179,6 +183,16 @@ enum { SESSION_KEEPALIVES = 16 }; /* unanswered ones that are recorded */
 struct keepalive {
     uint64_t number;
     int64_t sent_ms;
+    bool is_compared; /* it was sent with the next two */
+    uint32_t held_count;
+    uint64_t held_xor;
+};
+
+/* The comparison that is under way, see held.c. */
+struct held_listing {
+    struct keepalive begun; /* the keep-alive whose numbers differ */
+    uint64_t expected;      /* the keep-alive whose answer has the next page; 0: no comparison */
+    char cursor[24];        /* of the next page, to be sent; "": none */
 };
 
 struct client_session {
@@ -198,6 +212,7 @@ struct client_session {
     int64_t keepalive_sent_ms;
     int64_t next_keepalive_ms;
     struct keepalive out[SESSION_KEEPALIVES];
+    struct held_listing listing;
     struct link *link; /* of the stream, also after its end */
     bool owes;         /* a request is unanswered and owed by the link */
     int64_t owed_since_ms;
@@ -356,6 +371,12 @@ void locks_go(struct client_engine *e);
 struct hf_lock *locks_find(struct client_engine *e, uint64_t token);
 /* The service reports the loss of a lock whose grant was not read yet. */
 void locks_lost_early(struct client_engine *e, uint64_t token, const char *why);
+
+/* held.c: the numbers of the next keep-alive; its answer; the end of the stream. */
+struct keepalive held_next(struct client_engine *e, uint64_t number);
+void held_answer(struct client_engine *e, const struct keepalive *sent,
+                 const struct Holdfast__V1__SessionResponse__Alive *answer);
+void held_forget(struct client_session *s);
 
 /* call.c */
 struct client_call *client_call_new(struct client_engine *e, enum call_kind kind,

@@ -58,7 +58,7 @@ bool rpc_start(struct rpc *rpc, struct link *link, const char *path, struct slic
     rpc->status = -1;
     rpc->code[0] = '\0';
     rpc->message[0] = '\0';
-    grpc_reader_init(&rpc->reader, memory_system(), RPC_MAX_MESSAGE);
+    grpc_reader_init(&rpc->reader, memory_system(), RPC_MAX_ANSWER);
     if (is_prompt) {
         link_owe(link, now_ms);
     }

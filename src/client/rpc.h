@@ -25,7 +25,8 @@ struct rpc_handler {
 enum {
     RPC_CODE = 48,
     RPC_MESSAGE = 256,
-    RPC_MAX_MESSAGE = 1 << 20, /* accepted length */
+    RPC_MAX_MESSAGE = 1 << 20, /* bytes of a request */
+    RPC_MAX_ANSWER = 1 << 21,  /* a page of held locks has at most 2,128 names of 512 bytes */
 };
 
 struct rpc {

@@ -82,13 +82,20 @@ static void send_keepalive(struct client_engine *e)
     struct client_session *s = &e->session;
     Holdfast__V1__SessionRequest__KeepAlive keepalive =
         HOLDFAST__V1__SESSION_REQUEST__KEEP_ALIVE__INIT;
+    Holdfast__V1__HeldTokens held = HOLDFAST__V1__HELD_TOKENS__INIT;
     SessionRequest request = HOLDFAST__V1__SESSION_REQUEST__INIT;
-    keepalive.number = ++s->keepalive_number;
+    struct keepalive k = held_next(e, ++s->keepalive_number);
+    k.sent_ms = e->now_ms;
+    held.count = k.held_count;
+    held.xor_of_all = k.held_xor;
+    held.cursor = s->listing.cursor;
+    keepalive.number = k.number;
+    keepalive.held = k.is_compared ? &held : NULL;
     request.request_case = HOLDFAST__V1__SESSION_REQUEST__REQUEST_KEEP_ALIVE;
     request.keep_alive = &keepalive;
     send(e, &request);
-    s->out[s->keepalive_number % SESSION_KEEPALIVES] =
-        (struct keepalive){s->keepalive_number, e->now_ms};
+    s->listing.cursor[0] = '\0';
+    s->out[k.number % SESSION_KEEPALIVES] = k;
     s->keepalive_sent_ms = e->now_ms;
     int64_t every_ms = shortest_ttl(e) / 3;
     s->next_keepalive_ms = e->now_ms + (every_ms < s->every_ms ? every_ms : s->every_ms);
@@ -187,7 +194,7 @@ void session_go(struct client_engine *e)
         if (!s->is_close_sent) {
             send_close(e);
         }
-    } else if (e->now_ms >= s->next_keepalive_ms) {
+    } else if (e->now_ms >= s->next_keepalive_ms || s->listing.cursor[0] != '\0') {
         send_keepalive(e);
     }
 }
@@ -228,6 +235,7 @@ void session_lose(struct client_engine *e, const char *why)
     }
     paid(e);
     rpc_cancel(&s->rpc);
+    held_forget(s);
     s->is_open = false;
     s->in_jeopardy = false;
     s->id[0] = '\0';
@@ -311,9 +319,11 @@ static void on_alive(struct client_engine *e, const Holdfast__V1__SessionRespons
     struct client_session *s = &e->session;
     struct keepalive *k = &s->out[m->number % SESSION_KEEPALIVES];
     if (m->number != 0 && k->number == m->number) {
+        const struct keepalive sent = *k;
         k->number = 0;
-        life_confirm(&s->life, k->sent_ms);
+        life_confirm(&s->life, sent.sent_ms);
         session_tick(e);
+        held_answer(e, &sent, m);
         if (e->any_jeopardy) {
             e->next_lock_ms = e->now_ms; /* some locks are safe again */
         }
@@ -447,6 +457,7 @@ static void on_end(void *owner, enum rpc_end end)
     struct client_session *s = &e->session;
     paid(e);
     memset(s->out, 0, sizeof(s->out));
+    held_forget(s);
     if (s->is_closing && s->is_close_sent) {
         /* Without a status, the close is repeated on the next link. */
         e->is_closed = e->is_closed || (end == RPC_ANSWERED && s->rpc.status == GRPC_OK);

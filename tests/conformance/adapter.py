@@ -23,7 +23,7 @@ from holdfast.clock import BootClock, system_clock  # noqa: E402
 from holdfast.fence.base import MemoryFence, StaleToken  # noqa: E402
 
 ASYNC = sys.argv[1:] == ["asyncio"]
-FEATURES = ["shared", "semaphore", "multi", "lead", "efficiency", "session_events", "max_hold", "lock_delay", "try_acquire", "renew", "threads", "watch",
+FEATURES = ["shared", "semaphore", "multi", "lead", "efficiency", "http", "max_hold", "lock_delay", "try_acquire", "renew", "threads", "watch",
             "fence", "fork", "tls", "client_certificate", "token", "circuit", "jeopardy", "safe", "revoke", "cancel"] + ([] if ASYNC else ["slow_callback"])
 
 WORDS = [  # the special errors first

@@ -8,7 +8,7 @@ HERE = Path(__file__).resolve().parent
 RULES = HERE.parents[1] / "docs" / "CLIENTS.md"
 
 FEATURES = ("shared", "semaphore", "multi", "lead", "efficiency", "max_hold", "lock_delay", "try_acquire", "renew", "cancel", "jeopardy",
-            "safe", "revoke", "slow_callback", "threads", "watch", "fence", "fork", "tls", "client_certificate", "token", "circuit", "session_events")
+            "safe", "revoke", "slow_callback", "threads", "watch", "fence", "fork", "tls", "client_certificate", "token", "circuit", "http")
 
 TOP = {"title", "rules", "needs", "cluster", "long", "overlap", "steps"}
 CLUSTER = {"nodes", "secure"}

@@ -362,6 +362,38 @@ static void on_resume(struct fake_stream *s, const Holdfast__V1__SessionRequest_
     reply(s, &m.base);
 }
 
+static bool differs(const struct fake *f, const Holdfast__V1__HeldTokens *held)
+{
+    uint32_t count = 0;
+    uint64_t xor_of_all = 0;
+    for (unsigned i = 0; i < FAKE_LOCKS; i++) {
+        count += f->locks[i].token != 0;
+        xor_of_all ^= f->locks[i].token;
+    }
+    return count != held->count || xor_of_all != held->xor_of_all;
+}
+
+/* A page of the locks from number `cursor` on. */
+static void list_locks(struct fake *f, const char *cursor,
+                       Holdfast__V1__SessionResponse__Alive *alive, Holdfast__V1__HeldLock *rows)
+{
+    unsigned at = (unsigned)strtoul(cursor, NULL, 10);
+    f->lists++;
+    alive->differs = true;
+    for (; at < FAKE_LOCKS && (f->page == 0 || alive->n_locks < f->page); at++) {
+        if (f->locks[at].token != 0) {
+            Holdfast__V1__HeldLock *row = &rows[alive->n_locks];
+            holdfast__v1__held_lock__init(row);
+            row->resource_id = f->locks[at].name;
+            row->fence_token = f->locks[at].token;
+            alive->locks[alive->n_locks++] = row;
+        }
+    }
+    if (at < FAKE_LOCKS) {
+        snprintf(alive->next_cursor, FAKE_TEXT, "%u", at);
+    }
+}
+
 static void on_keepalive(struct fake_stream *s, const Holdfast__V1__SessionRequest__KeepAlive *q)
 {
     struct fake *f = s->conn->fake;
@@ -372,11 +404,33 @@ static void on_keepalive(struct fake_stream *s, const Holdfast__V1__SessionReque
     if (f->is_deaf) {
         return;
     }
+    Holdfast__V1__HeldLock rows[FAKE_LOCKS];
+    Holdfast__V1__HeldLock *listed[FAKE_LOCKS];
+    char cursor[FAKE_TEXT] = "";
     alive.number = q->number;
     alive.epoch = f->epoch;
+    alive.next_cursor = cursor;
+    alive.locks = listed;
+    if (f->compares && q->held != NULL && differs(f, q->held)) {
+        list_locks(f, q->held->cursor, &alive, rows);
+    }
     m.response_case = HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_ALIVE;
     m.alive = &alive;
+    if (alive.differs && f->delays_lists) {
+        free(f->late);
+        f->late_stream = s;
+        f->late = proto_pack(&m.base, &f->late_len);
+        return;
+    }
     reply(s, &m.base);
+}
+
+void fake_send_list(struct fake *f)
+{
+    hf_assert(f->late != NULL);
+    fake_stream_send(f->late_stream, slice_make(f->late, f->late_len));
+    free(f->late);
+    f->late = NULL;
 }
 
 static void send_closed(struct fake_stream *s, const char *how)

@@ -49,6 +49,9 @@ struct fake {
         break_after;   /* the connection breaks when so many calls were done, before their answer */
     bool knows_cancel; /* the field of an acquire; a service of an earlier version ignores it */
     bool is_deaf;      /* keep-alives are not answered */
+    bool compares;     /* the tokens of keep-alives; a service of an earlier version ignores them */
+    bool delays_lists; /* an answer with a list of tokens goes out with fake_send_list */
+    unsigned page;     /* locks of one list, 0: all */
     bool has_no_sessions;    /* session_expired to everyone who resumes */
     const char *refuse_open; /* sessions are not opened: INVALID_ARGUMENT with these words */
     uint32_t max_streams;    /* 0: 100 */
@@ -62,8 +65,12 @@ struct fake {
     unsigned opened;
     unsigned resumed;
     unsigned keepalives;
+    unsigned lists; /* answers with a list of tokens */
     unsigned closed;
     uint64_t token; /* the last one */
+    struct fake_stream *late_stream;
+    uint8_t *late; /* the delayed answer, NULL: none */
+    size_t late_len;
     struct fake_lock locks[FAKE_LOCKS];
 };
 
@@ -92,6 +99,7 @@ unsigned fake_count(const struct fake *f, const char *path);  /* calls of that m
 void fake_lose(struct fake *f, uint64_t token, const char *how);
 void fake_revoke(struct fake *f, uint64_t token, int64_t deadline_ms, const char *reason);
 void fake_jeopardy(struct fake *f);
+void fake_send_list(struct fake *f); /* see delays_lists; the stream must be open */
 void fake_end_sessions(struct fake *f, const char *how);
 void fake_goaway(struct fake *f);
 /* On every observer's. */

@@ -186,6 +186,8 @@ void fake_conn_free(struct fake_conn *c)
 
 void fake_close(struct fake *f)
 {
+    free(f->late);
+    f->late = NULL;
     while (!list_is_empty(&f->conns)) {
         fake_conn_free(LIST_OBJECT(f->conns.next, struct fake_conn, link));
     }

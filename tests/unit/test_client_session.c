@@ -310,6 +310,105 @@ static void what_was_forced_while_nobody_could_tell_is_found_after_the_resume(vo
     lock_unref(lock);
 }
 
+static void a_loss_that_no_stream_reports_is_found_by_the_next_keep_alive(void **state)
+{
+    struct client_world *w = *state;
+    w->nodes[0].compares = true;
+    world_begin(w, "n0:1");
+    struct hf_lock *lost = take(w, "a", NULL);
+    struct hf_lock *kept = take(w, "b", NULL);
+    world_run(w, 30000);
+    assert_int_equal(w->nodes[0].lists, 0); /* the numbers were equal */
+    fake_free(&w->nodes[0], "a");
+    w->nodes[0].ended = "forced";
+    world_run(w, 10000);
+    assert_int_equal(lost->state, LOCK_LOST);
+    assert_string_equal(lost->loss, "forced");
+    assert_true(world_event(w, HF_EVENT_LOST, lost, NULL));
+    assert_int_equal(kept->state, LOCK_HELD);
+    assert_int_equal(w->nodes[0].lists, 1);
+    assert_int_equal(fake_count(&w->nodes[0], "Renew"),
+                     1); /* only of the lock that was not listed */
+    world_run(w, 30000);
+    assert_int_equal(w->nodes[0].lists, 1);
+    assert_int_equal(kept->state, LOCK_HELD);
+    lock_unref(lost);
+    lock_unref(kept);
+}
+
+static void the_pages_of_a_list_are_compared_together(void **state)
+{
+    enum { LOCKS = 7, LOST = 3 };
+    struct client_world *w = *state;
+    struct hf_lock *locks[LOCKS];
+    char name[2] = "a";
+    w->nodes[0].compares = true;
+    w->nodes[0].page = 2;
+    w->nodes[0].ended = "expired";
+    world_begin(w, "n0:1");
+    for (int i = 0; i < LOCKS; i++, name[0]++) {
+        locks[i] = take(w, name, NULL);
+    }
+    fake_free(&w->nodes[0], "d");
+    unsigned keepalives = w->nodes[0].keepalives;
+    world_run(w, 10000);
+    for (int i = 0; i < LOCKS; i++) {
+        assert_int_equal(locks[i]->state, i == LOST ? LOCK_LOST : LOCK_HELD);
+        lock_unref(locks[i]);
+    }
+    assert_int_equal(w->nodes[0].lists, 4); /* six locks, and an empty page */
+    assert_int_equal(w->nodes[0].keepalives, keepalives + 4);
+    assert_int_equal(fake_count(&w->nodes[0], "Renew"), 1);
+}
+
+static void a_list_is_not_compared_with_locks_that_are_newer_than_its_keep_alive(void **state)
+{
+    struct client_world *w = *state;
+    w->nodes[0].compares = true;
+    w->nodes[0].delays_lists = true;
+    world_begin(w, "n0:1");
+    struct hf_lock *lost = take(w, "a", NULL);
+    fake_free(&w->nodes[0], "a");
+    world_run(w, 10000);
+    assert_int_equal(w->nodes[0].lists, 1);
+    struct hf_lock *newer = take(w, "b", NULL);
+    fake_send_list(&w->nodes[0]);
+    world_run(w, 100);
+    assert_int_equal(lost->state, LOCK_LOST);
+    assert_int_equal(newer->state, LOCK_HELD);
+    assert_int_equal(fake_count(&w->nodes[0], "Renew"), 1);
+    lock_unref(lost);
+    lock_unref(newer);
+}
+
+static void a_list_whose_stream_breaks_is_forgotten(void **state)
+{
+    struct client_world *w = *state;
+    w->nodes[0].compares = true;
+    w->nodes[0].page = 1;
+    w->nodes[0].delays_lists = true;
+    world_begin(w, "n0:1");
+    struct hf_lock *first = take(w, "a", NULL);
+    struct hf_lock *second = take(w, "b", NULL);
+    fake_hold(&w->nodes[0], "another"); /* a token that the client does not have: no loss */
+    world_run(w, 10000);
+    assert_int_equal(w->nodes[0].lists, 1);
+    fake_send_list(&w->nodes[0]);
+    world_run(w, 100);
+    assert_int_equal(w->nodes[0].lists, 2); /* the request for the second page, not answered */
+    w->nodes[0].delays_lists = false;
+    world_kill(w, 0);
+    world_start(w, 0);
+    world_run(w, 20000);
+    assert_true(w->nodes[0].lists > 3);
+    assert_int_equal(w->client_engine.session.listing.expected, 0);
+    assert_int_equal(first->state, LOCK_HELD);
+    assert_int_equal(second->state, LOCK_HELD);
+    assert_int_equal(fake_count(&w->nodes[0], "Renew"), 2); /* after the resume */
+    lock_unref(first);
+    lock_unref(second);
+}
+
 static void an_older_node_does_not_say_how_a_lock_was_lost(void **state)
 {
     struct client_world *w = *state;
@@ -425,6 +524,10 @@ int main(void)
         world_test(a_session_that_cannot_be_resumed_is_lost),
         world_test(forced_and_revoked_are_reported),
         world_test(what_was_forced_while_nobody_could_tell_is_found_after_the_resume),
+        world_test(a_loss_that_no_stream_reports_is_found_by_the_next_keep_alive),
+        world_test(the_pages_of_a_list_are_compared_together),
+        world_test(a_list_is_not_compared_with_locks_that_are_newer_than_its_keep_alive),
+        world_test(a_list_whose_stream_breaks_is_forgotten),
         world_test(an_older_node_does_not_say_how_a_lock_was_lost),
         world_test(a_new_epoch_loses_efficiency_locks_and_no_others),
         world_test(a_lock_of_a_shorter_ttl_is_lost_alone_and_given_back_after_its_delay),

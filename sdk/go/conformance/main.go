@@ -17,7 +17,7 @@ import (
 	"holdfast"
 )
 
-var features = []string{"shared", "semaphore", "multi", "lead", "efficiency", "session_events", "max_hold", "lock_delay", "try_acquire", "renew", "cancel",
+var features = []string{"shared", "semaphore", "multi", "lead", "efficiency", "http", "max_hold", "lock_delay", "try_acquire", "renew", "cancel",
 	"jeopardy", "safe", "revoke", "slow_callback", "threads", "watch", "fence", "tls", "client_certificate", "token", "circuit"}
 
 var errUnsupported = errors.New("unsupported")

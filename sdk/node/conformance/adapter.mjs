@@ -9,7 +9,7 @@ import {
 } from "../lib/index.js";
 
 const FEATURES = [
-  "shared", "semaphore", "multi", "lead", "efficiency", "session_events", "max_hold", "lock_delay", "try_acquire", "renew", "cancel", "jeopardy", "safe",
+  "shared", "semaphore", "multi", "lead", "efficiency", "http", "max_hold", "lock_delay", "try_acquire", "renew", "cancel", "jeopardy", "safe",
   "revoke", "watch", "fence", "tls", "client_certificate", "token", "circuit",
 ];
 
