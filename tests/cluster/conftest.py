@@ -19,6 +19,8 @@ TAIL = 25
 
 def pytest_configure(config):
     signal.signal(signal.SIGTERM, lambda *_: pytest.exit("stopped by SIGTERM"))  # and clear away
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a run in the background of a script; a shell cannot trap it then
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "long: takes more than a few seconds; only in `make cluster`")
     config.addinivalue_line("markers", "sanitized: also run against build-test/holdfast by `make test`")
 
