@@ -10,15 +10,15 @@ import (
 	"holdfast/internal/testcluster"
 )
 
-// block is the n-th program of the README.
-func block(t *testing.T, n int) string {
-	readme, err := os.ReadFile("README.md")
+// block is the n-th program of a document.
+func block(t *testing.T, document string, n int) string {
+	text, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := strings.Split(string(readme), "```go\n")
+	blocks := strings.Split(string(text), "```go\n")
 	if len(blocks) <= n {
-		t.Fatalf("the README has no program %d", n)
+		t.Fatalf("%s has no program %d", document, n)
 	}
 	program, _, _ := strings.Cut(blocks[n], "```")
 	return program
@@ -55,7 +55,7 @@ func TestTheProgramOfTheREADMERuns(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, 1)
 	environment := []string{"HOLDFAST_ENDPOINTS=" + strings.Join(c.Endpoints(), ",")}
-	output := inAModule(t, "main.go", block(t, 1), environment, "go run .")
+	output := inAModule(t, "main.go", block(t, "README.md", 1), environment, "go run .")
 	if output != "written with a token above 0: true\n" {
 		t.Errorf("%s", output)
 	}
@@ -64,8 +64,48 @@ func TestTheProgramOfTheREADMERuns(t *testing.T) {
 func TestTheTestOfTheREADMEPasses(t *testing.T) {
 	t.Parallel()
 	work := "\nfunc work(lock *holdfast.Lock) error { return lock.Check() }\n"
-	output := inAModule(t, "work_test.go", block(t, 2)+work, nil, "go test -v .")
+	output := inAModule(t, "work_test.go", block(t, "README.md", 2)+work, nil, "go test -v .")
 	if !strings.Contains(output, "--- PASS: TestWorkStopsWhenTheLockIsLost") {
+		t.Errorf("%s", output)
+	}
+}
+
+func TestTheCodeOfTheMigrationRuns(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Start(t, 1)
+	environment := []string{"HOLDFAST_ENDPOINTS=" + strings.Join(c.Endpoints(), ",")}
+	program := `package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"holdfast"
+)
+
+func closeBilling(_ context.Context, token int64) error {
+	fmt.Println("closed with a token above 0:", token > 0)
+	return nil
+}
+
+func move(ctx context.Context, client *holdfast.Client) error {
+` + block(t, "../../docs/guide/migrate.md", 2) + `}
+
+func main() {
+	options, _ := holdfast.OptionsFromEnv()
+	client, err := holdfast.Open(options)
+	if err == nil {
+		err = move(context.Background(), client)
+		client.Close()
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+`
+	output := inAModule(t, "main.go", program, environment, "go run .")
+	if output != "closed with a token above 0: true\n" {
 		t.Errorf("%s", output)
 	}
 }

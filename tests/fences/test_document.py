@@ -1,4 +1,4 @@
-"""The examples of docs/FENCES.md: each is run with a token, and refused with an older one."""
+"""The examples of docs/FENCES.md: each is run with a token, and refused with an older one. And the SQL of docs/guide/migrate.md."""
 
 import io
 import re
@@ -114,6 +114,31 @@ def test_postgresql(postgres):
             assert stale.value.pgcode == "HF001"
             cursor.execute("ROLLBACK; SELECT count(*) FROM invoices")
             assert cursor.fetchall() == [(1,)]
+            cursor.execute("DROP TABLE invoices")
+    finally:
+        connection.close()
+
+
+def test_from_advisory_locks(postgres):
+    """The SQL of docs/guide/migrate.md, before and after the move."""
+    page = (ROOT / "docs/guide/migrate.md").read_text(encoding="utf-8")
+    before, after = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    postgres.psql(ROOT / "contrib/postgres/holdfast_fence.sql")
+    connection = psycopg2.connect(postgres.dsn())
+    connection.autocommit = True
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("CREATE TABLE invoices (tenant_id text, status text); INSERT INTO invoices VALUES ('tenant_123', 'OPEN')")
+            cursor.execute(before)
+            cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")
+            assert cursor.fetchall() == [(0,)]
+            cursor.execute("SELECT holdfast.guard('invoices', 'billing:%s', '{tenant_id}')")
+            cursor.execute(after)
+            with pytest.raises(psycopg2.Error) as stale:
+                cursor.execute(after.replace("1842", "1841"))
+            assert stale.value.pgcode == "HF001"
+            cursor.execute("ROLLBACK; SELECT status FROM invoices")
+            assert cursor.fetchall() == [("CLOSED",)]
             cursor.execute("DROP TABLE invoices")
     finally:
         connection.close()
