@@ -86,6 +86,9 @@ export class Holdfast {
   }
 
   async multiLock(names, options = {}) {
+    if (!Array.isArray(names)) {
+      throw new Invalid("the names of a multi-lock must be an array of strings", "invalid_names");
+    }
     return this.#acquire(new Request("multi", names, options), options.signal);
   }
 

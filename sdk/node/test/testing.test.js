@@ -337,3 +337,8 @@ fakeTest("wrong_arguments_are_refused_before_anything_is_sent", async (fake) => 
     await assert.rejects(call(), (error) => error instanceof Invalid && error.code === code, code);
   }
 });
+
+fakeTest("the_names_of_a_multi_lock_are_an_array", async (fake) => {
+  await assert.rejects(fake.client().multiLock("ab"), (error) => error instanceof Invalid && error.code === "invalid_names");
+  assert.deepEqual(fake.holders("a"), []);
+});

@@ -7,6 +7,7 @@ from typing import Any, Callable, Generic, Optional, Sequence, Type, TypeVar, Un
 
 from .credentials import TokenSource, of_environment
 from .engine import Engine
+from .errors import Invalid
 from .handle import Handle
 from .held import Revocation
 from .http import Transport
@@ -96,6 +97,8 @@ class Facade(Generic[L, R]):
                    on_safe: Optional[Callable[[L], None]] = None,
                    on_revoke: Optional[Callable[[L, Revocation], None]] = None) -> R:
         """All names or none, under one token."""
+        if isinstance(names, str):
+            raise Invalid(f"the names of a multi-lock must be a list, not {names!r}", "invalid_names")
         return self._request(Request(tuple(names), ttl, wait, tier=tier, metadata=metadata, max_hold=max_hold,
                                      lock_delay=lock_delay, multi=True, detect_deadlock=detect_deadlock, trace=trace),
                              Callbacks(on_lost, on_jeopardy, on_safe, on_revoke))

@@ -1,5 +1,7 @@
 """What an acquire requests: names, mode, TTL, wait; and the paths and fields of its messages."""
 
+import json
+import math
 from dataclasses import dataclass
 from typing import Any, Dict, Optional, Tuple
 from urllib.parse import quote
@@ -11,6 +13,8 @@ EFFICIENCY = "EFFICIENCY"
 
 
 def milliseconds(seconds: float, what: str, least: int = 0) -> int:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not math.isfinite(seconds):
+        raise Invalid(f"{what} is {seconds!r}, and must be a number of seconds", f"invalid_{what}")
     value = round(seconds * 1000)
     if value < least:
         raise Invalid(f"{what} is {seconds} s, and must be at least {least / 1000} s", f"invalid_{what}")
@@ -33,6 +37,20 @@ class Request:
     multi: bool = False
     detect_deadlock: bool = False
     trace: str = ""  # a W3C traceparent
+
+    def __post_init__(self) -> None:
+        """An argument of a wrong type is refused where it is written, also by a decorator."""
+        for name in self.names:
+            if not isinstance(name, str):
+                raise Invalid(f"the name of a lock must be a string, not {name!r}", "invalid_name")
+        for seconds, what, least in ((self.ttl, "ttl", 1000), (self.wait, "wait", 0), (self.max_hold, "max_hold", 100),
+                                     (self.lock_delay, "lock_delay", 0)):
+            if seconds is not None:
+                milliseconds(seconds, what, least)
+        try:
+            json.dumps(self.metadata)
+        except (TypeError, ValueError) as error:
+            raise Invalid(f"metadata cannot be written as JSON: {error}", "invalid_metadata") from None
 
     def path(self, verb: str) -> str:
         if self.multi:

@@ -401,3 +401,21 @@ def test_the_fake_answers_and_reports_as_the_service_does(fake, cluster):
         of_the_service = run_the_script(first, second, force_unlock)
     assert of_the_fake[0] == of_the_service[0]
     assert of_the_fake[1] == of_the_service[1]
+
+
+@pytest.mark.parametrize("wrong, said", [
+    (lambda client: client.lock(5), "name of a lock must be a string, not 5"),
+    (lambda client: client.lock("n", ttl="30"), "ttl is '30', and must be a number of seconds"),
+    (lambda client: client.lock("n", ttl=0.1), "ttl is 0.1 s, and must be at least 1.0 s"),
+    (lambda client: client.lock("n", wait=float("nan")), "wait is nan"),
+    (lambda client: client.lock("n", wait=float("inf")), "wait is inf"),
+    (lambda client: client.lock("n", wait=-1), "wait is -1 s"),
+    (lambda client: client.semaphore("n", 2, max_hold=0), "max_hold is 0 s"),
+    (lambda client: client.lead("n", lock_delay=-1), "lock_delay is -1 s"),
+    (lambda client: client.lock("n", metadata=object()), "metadata cannot be written as JSON"),
+    (lambda client: client.multi_lock("ab"), "must be a list, not 'ab'"),
+])
+def test_a_wrong_argument_is_refused_where_it_is_written(fake, wrong, said):
+    with fake.client() as client, pytest.raises(holdfast.Invalid) as refused:
+        wrong(client)
+    assert said in str(refused.value) and refused.value.code.startswith("invalid_")
