@@ -107,6 +107,19 @@ const char *connection_remote(const struct connection *c)
     return c->remote;
 }
 
+int connection_local(const struct connection *c, char *text, size_t size)
+{
+    struct sockaddr_storage local;
+    int len = (int)sizeof(local);
+    uv_os_fd_t fd = -1;
+    snprintf(text, size, "unknown");
+    if (uv_tcp_getsockname(&c->tcp, (struct sockaddr *)&local, &len) == 0) {
+        address_print(&local, text, size);
+    }
+    (void)uv_fileno((const uv_handle_t *)&c->tcp, &fd);
+    return fd;
+}
+
 const struct ip_address *connection_ip(const struct connection *c)
 {
     return &c->ip;

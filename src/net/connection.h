@@ -116,6 +116,8 @@ bool connection_has_failed(const struct connection *c);
 const struct peer_identity *connection_identity(const struct connection *c);
 /* "127.0.0.1:40312". */
 const char *connection_remote(const struct connection *c);
+/* The address of this end, into `text`; returns the descriptor of the socket. To show them. */
+int connection_local(const struct connection *c, char *text, size_t size);
 const struct ip_address *connection_ip(const struct connection *c);
 /* Increases with every connection of the process. */
 uint64_t connection_number(const struct connection *c);

@@ -186,6 +186,8 @@ RESP = {
     "expire": ("lock", "lock", f"{COUNTER} 100"),
     "expireat": ("lock", "lock", f"{COUNTER} {{soon}}"),
     "expiretime": ("read", "read", STRING),
+    "flushall": ("operate", "admin", ""),  # every name
+    "flushdb": ("operate", "admin", ""),
     "get": ("read", "read", STRING),
     "getdel": ("lock", "lock", COUNTER),
     "getex": ("lock", "lock", f"{COUNTER} EX 100"),
@@ -235,8 +237,11 @@ RESP = {
     "set": ("lock", "lock", f"{NEW}-s v NX EX 20"),
     "setex": ("lock", "lock", f"{NEW}-e 20 v"),
     "setnx": ("lock", "lock", f"{NEW}-x v"),
+    "spublish": ("lock", "admin", "app/c x"),  # its name does not begin with app/
+    "ssubscribe": ("read", "admin", "app/c"),
     "strlen": ("read", "read", STRING),
     "subscribe": ("read", "read", "app/c"),
+    "sunsubscribe": ("caller", "caller", ""),
     "time": ("caller", "caller", ""),
     "ttl": ("read", "read", STRING),
     "type": ("read", "read", STRING),
@@ -406,10 +411,14 @@ def resp_verdict(command, role, error):
     return "passed"
 
 
-def request_resp(node, role, sha):
+FLUSHES = ("flushall", "flushdb")  # last: they remove the keys of the other roles
+
+
+def request_resp(node, role, sha, commands):
     results = {}
     client, known = resp_client(node, role)
-    for command, (_, _, words) in RESP.items():
+    for command in commands:
+        words = RESP[command][2]
         if command in ("auth", "hello"):
             results[command, role] = "passed"  # by resp_client, and below
             continue
@@ -422,7 +431,7 @@ def request_resp(node, role, sha):
         except redis.exceptions.RedisError as problem:
             error = problem
         results[command, role] = resp_verdict(command, role, error)
-        if command in ("quit", "reset", "subscribe", "psubscribe", "unsubscribe", "punsubscribe", "multi"):
+        if command in ("quit", "reset", "multi") or command.endswith("subscribe"):
             client.close()
             client, known = resp_client(node, role)
     client.close()
@@ -443,5 +452,6 @@ def test_every_command_and_role(node):
         assert known
         owner.set(STRING.format(role=role), "v", nx=True, ex=100)
         owner.hset(HASH.format(role=role), "f", "v")
-    results = in_parallel(lambda role: request_resp(node, role, sha))
+    results = in_parallel(lambda role: request_resp(node, role, sha, [c for c in RESP if c not in FLUSHES]))
+    results |= in_parallel(lambda role: request_resp(node, role, sha, FLUSHES))
     compare(results, RESP)

@@ -61,6 +61,18 @@ static const char *const requests[] = {
     "AUTH default/root t-root",
     "AUTH default/app t-none",
     "HELLO 3 AUTH default/app t-app",
+    "FLUSHDB",
+    "FLUSHALL SYNC",
+    "CLIENT KILL TYPE normal",
+    "CLIENT KILL ADDR 10.0.0.1:1 SKIPME no",
+    "CLIENT UNBLOCK 1 ERROR",
+    "CLIENT REPLY OFF",
+    "CLIENT REPLY SKIP",
+    "CLIENT REPLY ON",
+    "SSUBSCRIBE a b",
+    "SUNSUBSCRIBE",
+    "SPUBLISH a hello",
+    "PUBSUB SHARDCHANNELS",
 };
 
 /* ---- answers ---- */
@@ -130,7 +142,8 @@ static void *open_conn(struct party *p, unsigned number)
 {
     char address[32];
     snprintf(address, sizeof(address), "10.0.0.%u:1", number);
-    struct resp_conn_options options = {.owner = p, .ready = parties_ignore, .address = address};
+    struct resp_conn_options options = {
+        .owner = p, .ready = parties_ignore, .address = address, .local = "10.0.0.100:4655"};
     return resp_conn_new(parties_service, &options);
 }
 

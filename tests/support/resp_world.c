@@ -89,7 +89,8 @@ struct resp_client *resp_world_client(struct resp_world *w)
         if (c->world == NULL) {
             char address[32];
             snprintf(address, sizeof(address), "10.0.0.%zu:4000", i + 1);
-            struct resp_conn_options options = {.owner = c, .ready = on_ready, .address = address};
+            struct resp_conn_options options = {
+                .owner = c, .ready = on_ready, .address = address, .local = "10.0.0.100:4655"};
             c->world = w;
             c->conn = resp_conn_new(w->service, &options);
             return c;

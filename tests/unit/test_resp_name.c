@@ -95,6 +95,31 @@ static void a_key_has_1_to_512_bytes(void **state)
     assert_false(resp_name_of_key(0, slice_make(bytes, RESP_KEY_MAX + 1), text, &name));
 }
 
+static void a_sharded_channel_has_a_name_that_no_key_has(void **state)
+{
+    static const char *const channels[] = {"a",         "jobs/1", "100%25", "a\xff",
+                                           "redis:3/a", "//",     "%shard/"};
+    static const char *const names[] = {"redis:0/%shard/a",          "redis:0/%shard/jobs/1",
+                                        "redis:0/%shard/100%2525",   "redis:0/%shard/a%FF",
+                                        "redis:0/%shard/redis:3/a",  "redis:0/%shard/%2F%2F",
+                                        "redis:0/%shard/%25shard%2F"};
+    uint8_t bytes[RESP_NAME_BYTES];
+    uint8_t back[RESP_KEY_MAX];
+    struct slice name;
+    struct slice again;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_true(resp_name_of_shard(slice_of(channels[i]), bytes, &name));
+        assert_true(slice_equal(name, slice_of(names[i])));
+        assert_true(resp_shard_of_name(name, back, &again));
+        assert_true(slice_equal(again, slice_of(channels[i])));
+        assert_false(resp_key_of_name(0, name, back, &again));
+        /* An ordinary channel that is called so has another name. */
+        assert_true(resp_name_of_channel(slice_of(names[i]), bytes, &name));
+        assert_false(resp_shard_of_name(name, back, &again));
+    }
+    assert_false(resp_name_of_shard(slice_of(""), bytes, &name));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -103,6 +128,7 @@ int main(void)
         cmocka_unit_test(a_name_belongs_to_one_database),
         cmocka_unit_test(different_keys_have_different_names),
         cmocka_unit_test(a_key_has_1_to_512_bytes),
+        cmocka_unit_test(a_sharded_channel_has_a_name_that_no_key_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,8 +100,13 @@ static void *http_open(struct service *s, struct accepted_client *client)
 
 static void *resp_open(struct service *s, struct accepted_client *client)
 {
+    char local[CLIENT_ADDRESS_MAX + 1];
     struct resp_conn_options options = {
-        .owner = client, .ready = on_ready, .address = connection_remote(client->connection)};
+        .owner = client,
+        .ready = on_ready,
+        .address = connection_remote(client->connection),
+        .local = local,
+        .descriptor = connection_local(client->connection, local, sizeof(local))};
     return resp_conn_new(s, &options);
 }
 

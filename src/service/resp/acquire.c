@@ -5,11 +5,13 @@
 struct resp_acquire {
     struct list link; /* in conn.acquires */
     struct resp_conn *conn;
-    struct pending_request *awaited;
+    struct pending_request *awaited; /* NULL: CLIENT UNBLOCK */
     ref self;
     bool is_answered;
     bool is_granted;
     bool gives_token;
+    bool is_silent;    /* CLIENT REPLY */
+    bool is_unblocked; /* CLIENT UNBLOCK with ERROR */
     uint64_t token;
     char *denial; /* AUTH_TEXT bytes, see resp_keep_denial; NULL: none */
     enum hf_error error;
@@ -42,14 +44,13 @@ static void free_acquire(struct resp_acquire *a)
     pool_free(&resp_shared(a->conn)->pool, a->self, sizeof(*a));
 }
 
-static void write_answer(struct resp_acquire *a)
+static void write_reply(struct resp_acquire *a)
 {
     struct resp_conn *conn = a->conn;
     struct resp_writer w = resp_conn_writer(conn);
-    if (a->error == HF_DENIED) {
-        auth_denied(conn->service, conn->caller.id, a->denial);
-    }
-    if (a->error == HF_QUOTA) {
+    if (a->is_unblocked) {
+        resp_conn_error(conn, "UNBLOCKED", "client unblocked via CLIENT UNBLOCK");
+    } else if (a->error == HF_QUOTA) {
         resp_conn_fail_quota(conn, &a->refusal);
     } else if (a->error == HF_DENIED && a->denial != NULL) {
         resp_conn_error(conn, "NOPERM", "%s", a->denial);
@@ -62,7 +63,23 @@ static void write_answer(struct resp_acquire *a)
     } else {
         resp_null(&w);
     }
-    if (!pending_settle(a->awaited)) {
+}
+
+static void write_answer(struct resp_acquire *a)
+{
+    struct resp_conn *conn = a->conn;
+    if (a->error == HF_DENIED) {
+        auth_denied(conn->service, conn->caller.id, a->denial);
+    }
+    if (!a->is_silent) {
+        write_reply(a);
+    }
+    if (a->awaited == NULL || pending_settle(a->awaited)) {
+        return;
+    }
+    if (a->is_silent) {
+        pending_written(a->awaited); /* nothing is to be written */
+    } else {
         a->awaited->mark = conn->written + buffer_len(&conn->out);
         list_append(&conn->unwritten, &a->awaited->link);
     }
@@ -120,6 +137,7 @@ void resp_acquire_begin(struct resp_conn *conn, const struct resp_set *set)
     a->self = self;
     a->conn = conn;
     a->gives_token = set->gives_token;
+    a->is_silent = resp_is_silent(conn);
     if (s->auth != NULL) {
         resp_keep_denial(conn, &command);
         a->denial = conn->denial;
@@ -136,24 +154,47 @@ void resp_acquire_abandon_all(struct resp_conn *conn)
 {
     while (!list_is_empty(&conn->acquires)) {
         struct resp_acquire *a = LIST_OBJECT(conn->acquires.next, struct resp_acquire, link);
-        pending_abandon(a->awaited);
+        if (a->awaited != NULL) {
+            pending_abandon(a->awaited);
+        }
         free_acquire(a);
     }
 }
 
-static bool may_wait(const struct resp_conn *conn)
+/* The first one that waits; NULL: none. */
+static struct resp_acquire *waiting(const struct resp_conn *conn)
 {
     for (struct list *link = conn->acquires.next; link != &conn->acquires; link = link->next) {
-        if (LIST_OBJECT(link, struct resp_acquire, link)->awaited->may_wait) {
-            return true;
+        struct resp_acquire *a = LIST_OBJECT(link, struct resp_acquire, link);
+        if (!a->is_answered && a->awaited->may_wait) {
+            return a;
         }
     }
-    return false;
+    return NULL;
+}
+
+bool resp_acquire_waits(const struct resp_conn *conn)
+{
+    return waiting(conn) != NULL;
+}
+
+bool resp_acquire_unblock(struct resp_conn *conn, bool is_error)
+{
+    struct resp_acquire *a = waiting(conn);
+    if (a == NULL) {
+        return false;
+    }
+    pending_abandon(a->awaited);
+    a->awaited = NULL;
+    a->is_answered = true;
+    a->is_unblocked = is_error;
+    write_answers(conn);
+    return true;
 }
 
 void resp_acquire_end(struct resp_conn *conn)
 {
-    if (may_wait(conn)) {
+    if (resp_acquire_waits(conn)) {
         resp_acquire_abandon_all(conn);
         conn->mode = RESP_MODE_IDLE;
         resp_conn_shut(conn);

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/text.h"
 #include "service/resp/number.h"
 
 #define SAME_PASSWORD "invalid username-password pair or user is disabled."
@@ -49,37 +48,6 @@ void resp_auth(struct resp_conn *conn, const struct slice *args, uint32_t count)
     } else if (authenticate(conn, count == 3 ? args[1] : slice_of("default"), args[count - 1])) {
         resp_simple(&w, "OK");
     }
-}
-
-/* No spaces, as in Redis: CLIENT LIST prints it as one word. */
-static bool is_name(struct slice text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.data[i] < '!') {
-            return false;
-        }
-    }
-    return text.len <= RESP_NAME_MAX && text_is_plain(text);
-}
-
-static void copy(char to[RESP_NAME_MAX + 1], struct slice text)
-{
-    memcpy(to, text.data, text.len);
-    to[text.len] = '\0';
-}
-
-static bool set_name(struct resp_conn *conn, struct slice name)
-{
-    if (!is_name(name)) {
-        resp_conn_error(conn, "ERR",
-                        "Client names cannot contain spaces, newlines or special characters, and "
-                        "have at most %d bytes",
-                        RESP_NAME_MAX);
-        return false;
-    }
-    copy(conn->name, name);
-    resp_conn_name(conn);
-    return true;
 }
 
 static void put_hello(struct resp_conn *conn)
@@ -136,95 +104,11 @@ void resp_hello(struct resp_conn *conn, const struct slice *args, uint32_t count
                         "client and select the RESP protocol version at the same time");
         return;
     }
-    if (has_name && !set_name(conn, name)) {
+    if (has_name && !resp_set_name(conn, name)) {
         return;
     }
     conn->protocol = (int)version;
     put_hello(conn);
-}
-
-static void describe(const struct resp_conn *c, struct buffer *out)
-{
-    uint64_t now_ms = service_boot_ms(c->service);
-    uint8_t text[PRINCIPAL_TEXT];
-    struct slice user =
-        policy_principal_text(service_policy(c->service), c->caller.id.principal, text);
-    user = user.len > 0 ? user : slice_of("default");
-    buffer_printf(out,
-                  "id=%" PRIu64 " addr=%s name=%s age=%" PRIu64 " idle=%" PRIu64
-                  " flags=%s db=%" PRIu32 " sub=%u psub=%u qbuf=%zu omem=%zu cmd=%s user=%.*s "
-                  "lib-name=%s lib-ver=%s resp=%d\n",
-                  c->id, c->address, c->name, (now_ms - c->born_ms) / 1000,
-                  (now_ms - c->received_ms) / 1000, resp_is_subscribed(c) ? "P" : "N", c->database,
-                  (unsigned)c->channel_count, (unsigned)c->pattern_count, buffer_len(&c->in),
-                  buffer_len(&c->out), c->last != NULL ? c->last->name : "NULL", (int)user.len,
-                  (const char *)user.data, c->lib_name, c->lib_ver, c->protocol);
-}
-
-static void put_clients(struct resp_conn *conn, bool all)
-{
-    struct resp_shared *shared = resp_shared(conn);
-    struct resp_writer w = resp_conn_writer(conn);
-    struct buffer text;
-    buffer_init(&text, conn->service->memory, RESP_REPLY_MAX);
-    if (!all) {
-        describe(conn, &text);
-    }
-    for (struct list *link = shared->conns.next; all && link != &shared->conns; link = link->next) {
-        const struct resp_conn *other = LIST_OBJECT(link, struct resp_conn, link);
-        if (resp_sees_node(conn) || caller_is(other->caller.id, conn->caller.id)) {
-            describe(other, &text);
-        }
-    }
-    resp_bulk(&w, buffer_bytes(&text)); /* as much as fits */
-    buffer_close(&text);
-}
-
-static void set_info(struct resp_conn *conn, struct slice what, struct slice value)
-{
-    struct resp_writer w = resp_conn_writer(conn);
-    bool is_name_of = resp_is_word(what, "LIB-NAME");
-    if (!is_name_of && !resp_is_word(what, "LIB-VER")) {
-        resp_conn_error(conn, "ERR", "Unrecognized option '%.*s'",
-                        (int)(what.len < 64 ? what.len : 64), (const char *)what.data);
-    } else if (!is_name(value)) {
-        resp_conn_error(conn, "ERR",
-                        "lib-name and lib-ver cannot contain spaces, newlines or special "
-                        "characters");
-    } else {
-        copy(is_name_of ? conn->lib_name : conn->lib_ver, value);
-        resp_simple(&w, "OK");
-    }
-}
-
-void resp_client(struct resp_conn *conn, const struct slice *args, uint32_t count)
-{
-    struct resp_writer w = resp_conn_writer(conn);
-    struct slice what = args[1];
-    if (resp_is_word(what, "ID") && count == 2) {
-        resp_integer(&w, (int64_t)conn->id);
-    } else if (resp_is_word(what, "GETNAME") && count == 2) {
-        if (conn->name[0] == '\0') {
-            resp_null(&w);
-        } else {
-            resp_text(&w, conn->name);
-        }
-    } else if (resp_is_word(what, "SETNAME") && count == 3) {
-        if (set_name(conn, args[2])) {
-            resp_simple(&w, "OK");
-        }
-    } else if (resp_is_word(what, "SETINFO") && count == 4) {
-        set_info(conn, args[2], args[3]);
-    } else if (resp_is_word(what, "INFO") && count == 2) {
-        put_clients(conn, false);
-    } else if (resp_is_word(what, "LIST") && count == 2) {
-        put_clients(conn, true);
-    } else if ((resp_is_word(what, "NO-EVICT") || resp_is_word(what, "NO-TOUCH")) && count == 3) {
-        resp_simple(&w, "OK"); /* no connection is evicted here */
-    } else {
-        resp_conn_error(conn, "ERR", "unknown subcommand or wrong number of arguments for '%.*s'",
-                        (int)(what.len < 64 ? what.len : 64), (const char *)what.data);
-    }
 }
 
 static bool is_serving(const struct service *s)

@@ -24,6 +24,8 @@ struct resp_conn_options {
      * only. May write, and may close the connection. */
     void (*ready)(void *owner);
     const char *address; /* of the client; copied */
+    const char *local;   /* the address that it connected to; copied */
+    int descriptor;      /* of the socket, to show it */
 };
 
 struct resp_conn *resp_conn_new(struct service *s, const struct resp_conn_options *options);

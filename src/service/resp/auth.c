@@ -66,25 +66,28 @@ static enum auth_verdict identify_certificate(struct resp_conn *conn, struct cal
 }
 
 /* A pattern needs the right on some name; messages of other channels are left out. */
-static bool may_subscribe(const struct resp_conn *conn, struct slice channel, bool is_pattern)
+static bool may_subscribe(const struct resp_conn *conn, struct slice channel, enum subscribed kind)
 {
     const struct policy *p = service_policy(conn->service);
     struct caller_id who = conn->caller.id;
-    return who.principal == 0 ||
-           (is_pattern ? policy_allows_some(p, who.principal, who.tenant, RIGHT_READ)
-                       : resp_may_receive(conn, channel));
+    return who.principal == 0 || (kind == SUBSCRIBED_PATTERN
+                                      ? policy_allows_some(p, who.principal, who.tenant, RIGHT_READ)
+                                      : resp_may_receive(conn, channel, kind));
 }
 
 /* A subscription that the policy applied here denies. Other commands have a barrier of their own. */
 static bool wants_channel(const struct resp_conn *conn, const struct slice *args, uint32_t count)
 {
-    bool is_pattern = conn->command->local == resp_psubscribe;
-    if (!is_pattern && conn->command->local != resp_subscribe) {
+    enum subscribed kind = conn->command->local == resp_subscribe    ? SUBSCRIBED_CHANNEL
+                           : conn->command->local == resp_psubscribe ? SUBSCRIBED_PATTERN
+                           : conn->command->local == resp_ssubscribe ? SUBSCRIBED_SHARD
+                                                                     : SUBSCRIBED_COUNT;
+    if (kind == SUBSCRIBED_COUNT) {
         return false;
     }
     bool is_allowed = true;
     for (uint32_t i = 1; i < count; i++) {
-        is_allowed = is_allowed && may_subscribe(conn, args[i], is_pattern);
+        is_allowed = is_allowed && may_subscribe(conn, args[i], kind);
     }
     return !is_allowed;
 }
@@ -218,30 +221,34 @@ bool resp_sees_node(const struct resp_conn *conn)
 }
 
 /* Rights are about names. A channel that is too long has no name and no message. */
-static struct slice name_of(struct slice channel, uint8_t bytes[RESP_NAME_BYTES])
+static struct slice name_of(struct slice channel, enum subscribed kind,
+                            uint8_t bytes[RESP_NAME_BYTES])
 {
     struct slice name;
-    return resp_name_of_channel(channel, bytes, &name) ? name : slice_make("", 0);
+    bool has_name = kind == SUBSCRIBED_SHARD ? resp_name_of_shard(channel, bytes, &name)
+                                             : resp_name_of_channel(channel, bytes, &name);
+    return has_name ? name : slice_make("", 0);
 }
 
-bool resp_may_receive(const struct resp_conn *conn, struct slice channel)
+bool resp_may_receive(const struct resp_conn *conn, struct slice channel, enum subscribed kind)
 {
     uint8_t bytes[RESP_NAME_BYTES];
     return conn->caller.id.principal == 0 ||
            caller_may(service_policy(conn->service), conn->caller.id, RIGHT_READ,
-                      name_of(channel, bytes));
+                      name_of(channel, kind, bytes));
 }
 
-bool resp_may_subscribe(struct resp_conn *conn, struct slice channel, bool is_pattern)
+bool resp_may_subscribe(struct resp_conn *conn, struct slice channel, enum subscribed kind)
 {
-    if (may_subscribe(conn, channel, is_pattern)) {
+    if (may_subscribe(conn, channel, kind)) {
         return true;
     }
     const struct policy *p = service_policy(conn->service);
     struct caller_id who = conn->caller.id;
     char text[AUTH_TEXT];
     uint8_t bytes[RESP_NAME_BYTES];
-    auth_denial(p, who, RIGHT_READ, is_pattern ? slice_make(NULL, 0) : name_of(channel, bytes),
+    auth_denial(p, who, RIGHT_READ,
+                kind == SUBSCRIBED_PATTERN ? slice_make(NULL, 0) : name_of(channel, kind, bytes),
                 text);
     auth_denied(conn->service, who, text);
     resp_conn_error(conn, "NOPERM", "%s", text);

@@ -61,7 +61,9 @@ struct resp_conn *resp_conn_new(struct service *s, const struct resp_conn_option
     conn->options = *options;
     conn->source = ++s->sources;
     conn->options.address = NULL;
+    conn->options.local = NULL;
     snprintf(conn->address, sizeof(conn->address), "%s", options->address);
+    snprintf(conn->local, sizeof(conn->local), "%s", options->local);
     conn->protocol = 2;
     conn->id = ++shared->ids;
     conn->born_ms = conn->received_ms = service_boot_ms(s);
@@ -78,8 +80,9 @@ struct resp_conn *resp_conn_new(struct service *s, const struct resp_conn_option
     list_init(&conn->acquires);
     list_init(&conn->pending);
     list_init(&conn->unwritten);
-    list_init(&conn->channels);
-    list_init(&conn->patterns);
+    for (int i = 0; i < SUBSCRIBED_COUNT; i++) {
+        list_init(&conn->subscriptions[i]);
+    }
     list_init(&conn->link);
     list_init(&conn->ready);
     list_init(&conn->deadline);
@@ -209,7 +212,21 @@ static void consume(struct resp_conn *conn)
     buffer_consume(&conn->in, conn->taken);
     conn->taken = 0;
     conn->wait.is_sure = false; /* the next unknown credentials wait again */
+    conn->replies = conn->replies == RESP_REPLIES_SKIP        ? RESP_REPLIES_ON
+                    : conn->replies == RESP_REPLIES_SKIP_NEXT ? RESP_REPLIES_SKIP
+                                                              : conn->replies;
     forget_kept(conn);
+}
+
+/* Takes back what the request has written after `before` bytes if the client wants no reply.
+ * Subscriptions are confirmed all the same, as in Redis. */
+static void hush(struct resp_conn *conn, size_t before)
+{
+    bool is_push = conn->command != NULL && (conn->command->flags & RESP_PUBSUB) != 0 &&
+                   (conn->command->flags & RESP_WHEN_SUBSCRIBED) != 0;
+    if (resp_is_silent(conn) && !is_push) {
+        buffer_truncate(&conn->out, before);
+    }
 }
 
 /* The request stays in the input; `kept` has the positions of its words. */
@@ -296,7 +313,9 @@ static void on_barrier(void *owner, enum hf_error error, const struct result *re
     conn->awaited = NULL;
     conn->mode = RESP_MODE_IDLE;
     if (error != HF_OK) {
+        size_t before = buffer_len(&conn->out);
         resp_conn_fail(conn, error);
+        hush(conn, before);
         resp_conn_done(conn);
         return;
     }
@@ -390,7 +409,9 @@ void resp_conn_advance(struct resp_conn *conn)
             conn->command =
                 shared->arg_count > 0 ? resp_command_again(conn->last, shared->args[0]) : NULL;
         }
+        size_t before = buffer_len(&conn->out);
         if (shared->arg_count == 0 || begin(conn)) {
+            hush(conn, before);
             consume(conn);
         } else {
             if (conn->kept == NULL) {

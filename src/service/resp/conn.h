@@ -39,6 +39,9 @@ enum {
     RESP_IDLE_MS = 3600000,
 };
 
+/* Sharded channels are other channels than the ordinary ones of the same name. */
+enum subscribed { SUBSCRIBED_CHANNEL, SUBSCRIBED_PATTERN, SUBSCRIBED_SHARD, SUBSCRIBED_COUNT };
+
 enum resp_mode {
     RESP_MODE_IDLE,
     RESP_MODE_ACQUIRING,
@@ -46,6 +49,8 @@ enum resp_mode {
     RESP_MODE_TRANSACTING,
     RESP_MODE_AUTHENTICATING, /* with credentials that this node does not know yet */
 };
+/* CLIENT REPLY. SKIP is for the request in progress, SKIP_NEXT for the one after CLIENT REPLY SKIP. */
+enum resp_replies { RESP_REPLIES_ON, RESP_REPLIES_OFF, RESP_REPLIES_SKIP_NEXT, RESP_REPLIES_SKIP };
 enum resp_clock { RESP_CLOCK_NONE, RESP_CLOCK_IDLE, RESP_CLOCK_TRANSFER };
 
 /* Positions in the input of the words of the request in progress or waiting to begin. */
@@ -70,6 +75,7 @@ struct resp_conn {
     struct auth_wait wait; /* RESP_MODE_AUTHENTICATING */
     char *denial; /* AUTH_TEXT bytes: the local policy denies the command in flight; NULL: not */
     int protocol;
+    enum resp_replies replies;
     uint32_t database; /* SELECT */
     uint64_t id;
     uint64_t source;   /* see gateway_call */
@@ -77,7 +83,7 @@ struct resp_conn {
     uint64_t born_ms;
     uint64_t received_ms;
     struct conn_account account; /* of the memory limit; its buffers, parser and kept words */
-    bool is_broken_off;          /* by that limit */
+    bool is_broken_off;          /* by that limit, or by CLIENT KILL */
     struct buffer in;
     struct buffer out;
     struct resp_parser *parser; /* of a partial request; NULL: none */
@@ -102,6 +108,11 @@ struct resp_conn {
     uint64_t busy_index; /* core index plus one at which another run was changing the keys */
     uint64_t give_up_ms; /* boot time */
     struct list pending; /* in shared.pending */
+    struct {             /* FLUSHDB and FLUSHALL; see flush.c */
+        uint64_t cursor;
+        uint64_t next;
+        bool is_more; /* after the last run's transaction the command goes on at `next` */
+    } flush;
 
     uint64_t written; /* bytes, since opened */
     struct list unwritten;
@@ -113,12 +124,11 @@ struct resp_conn {
     uint32_t watch_count; /* WATCH; see optimistic.c */
     struct buffer watched;
 
-    struct list channels; /* subscriptions; see pubsub.c */
-    struct list patterns;
-    uint32_t channel_count;
-    uint32_t pattern_count;
+    struct list subscriptions[SUBSCRIBED_COUNT]; /* see pubsub.c */
+    uint32_t subscription_count[SUBSCRIBED_COUNT];
 
     char address[CLIENT_ADDRESS_MAX + 1];
+    char local[CLIENT_ADDRESS_MAX + 1];
     char name[RESP_NAME_MAX + 1]; /* CLIENT SETNAME */
     char lib_name[RESP_NAME_MAX + 1];
     char lib_ver[RESP_NAME_MAX + 1];
@@ -140,7 +150,7 @@ struct resp_shared {
     struct list pending;   /* transactions that wait to run */
     struct pool pool;      /* acquires and subscriptions */
     uint64_t hash_key;     /* keys the hash of channels */
-    struct table channels; /* subscriptions by channel */
+    struct table channels; /* subscriptions by channel, ordinary and sharded ones */
     struct list patterns;  /* subscriptions */
     uint32_t pattern_count;
     struct keyspace keyspace;      /* of the current run */
@@ -151,6 +161,7 @@ struct resp_shared {
     struct slice args[LIMIT_RESP_ARGUMENTS]; /* words of the current request */
     uint32_t arg_count;
     uint64_t born_ms; /* boot time */
+    char run_id[41];  /* as of Redis: another one after each start */
     uint64_t ids;
     uint64_t connections; /* since start */
     uint64_t commands;    /* since start */
@@ -173,7 +184,15 @@ static inline struct resp_writer resp_conn_writer(struct resp_conn *conn)
 
 static inline bool resp_is_subscribed(const struct resp_conn *conn)
 {
-    return conn->channel_count + conn->pattern_count > 0;
+    return conn->subscription_count[SUBSCRIBED_CHANNEL] +
+               conn->subscription_count[SUBSCRIBED_PATTERN] +
+               conn->subscription_count[SUBSCRIBED_SHARD] >
+           0;
+}
+
+static inline bool resp_is_silent(const struct resp_conn *conn)
+{
+    return conn->replies == RESP_REPLIES_OFF || conn->replies == RESP_REPLIES_SKIP;
 }
 
 /* conn.c */
@@ -209,9 +228,9 @@ void resp_conn_review(struct resp_conn *conn);
 /* What concerns all clients of this node: `read` on the cluster. */
 bool resp_sees_node(const struct resp_conn *conn);
 /* `read` on the channel; false: the error was sent. */
-bool resp_may_subscribe(struct resp_conn *conn, struct slice channel, bool is_pattern);
+bool resp_may_subscribe(struct resp_conn *conn, struct slice channel, enum subscribed kind);
 /* A published message reaches the connection. */
-bool resp_may_receive(const struct resp_conn *conn, struct slice channel);
+bool resp_may_receive(const struct resp_conn *conn, struct slice channel, enum subscribed kind);
 /* Keeps the text of a denial by the leader; NULL command: none. */
 void resp_keep_denial(struct resp_conn *conn, const struct command *command);
 
@@ -237,8 +256,15 @@ bool resp_is_acquire(const struct resp_conn *conn, const struct slice *args, uin
                      struct resp_set *out);
 void resp_acquire_begin(struct resp_conn *conn, const struct resp_set *set);
 void resp_acquire_abandon_all(struct resp_conn *conn);
+/* One waits in the queue of its name. */
+bool resp_acquire_waits(const struct resp_conn *conn);
+/* CLIENT UNBLOCK: ends that wait with nil, or with an error. False: none waits. */
+bool resp_acquire_unblock(struct resp_conn *conn, bool is_error);
 /* No more input: acquires that wait are abandoned (S7.2). */
 void resp_acquire_end(struct resp_conn *conn);
+
+/* client.c. False: the error was sent. */
+bool resp_set_name(struct resp_conn *conn, struct slice name);
 
 /* ttl.c. The state has version 8: keys are any bytes, and may have any TTL or none. */
 bool resp_is_upgraded(const struct service *s);
@@ -282,7 +308,8 @@ void resp_pubsub_close(struct service *s);
 void resp_pubsub_leave(struct resp_conn *conn);
 void resp_pubsub_deliver(struct service *s, uint32_t tenant, struct slice name,
                          struct slice message);
-uint64_t resp_pubsub_receivers(struct service *s, uint32_t tenant, struct slice channel);
+uint64_t resp_pubsub_receivers(struct service *s, uint32_t tenant, struct slice channel,
+                               bool is_shard);
 
 /* script.c */
 void resp_script_close(struct service *s);
@@ -295,6 +322,11 @@ struct resp_script_work resp_script_work(const struct service *s);
 /* Scripts used up one turn's limit since `before`. */
 bool resp_script_turn_is_over(const struct service *s, struct resp_script_work before);
 void resp_script_stats(const struct service *s, struct service_stats *out);
+struct resp_script_cache {
+    uint32_t count;
+    size_t bytes;
+};
+struct resp_script_cache resp_script_cache(const struct service *s);
 
 #define RESP_LOCAL_HANDLER(name) \
     void name(struct resp_conn *conn, const struct slice *args, uint32_t count)
@@ -316,6 +348,8 @@ RESP_LOCAL_HANDLER(resp_subscribe);
 RESP_LOCAL_HANDLER(resp_unsubscribe);
 RESP_LOCAL_HANDLER(resp_psubscribe);
 RESP_LOCAL_HANDLER(resp_punsubscribe);
+RESP_LOCAL_HANDLER(resp_ssubscribe);
+RESP_LOCAL_HANDLER(resp_sunsubscribe);
 RESP_LOCAL_HANDLER(resp_pubsub);
 RESP_LOCAL_HANDLER(resp_time);
 RESP_LOCAL_HANDLER(resp_monitor);
@@ -343,6 +377,7 @@ RESP_KEY_HANDLER(key_del);
 RESP_KEY_HANDLER(key_exec);
 RESP_KEY_HANDLER(key_eval);
 RESP_KEY_HANDLER(key_exists);
+RESP_KEY_HANDLER(key_flush);
 RESP_KEY_HANDLER(key_ttl);
 RESP_KEY_HANDLER(key_expire);
 RESP_KEY_HANDLER(key_persist);

@@ -2,6 +2,17 @@
  * for the memory limit. conn.c has one connection. */
 #include "service/resp/conn.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
+/* 40 digits, of which 8 are repeated. */
+static void name_run(struct service *s, char *out, size_t size)
+{
+    struct id id = service_random_id(s);
+    snprintf(out, size, "%016" PRIx64 "%016" PRIx64 "%08" PRIx64, id.high, id.low,
+             id.low & UINT32_MAX);
+}
+
 void resp_open_all(struct service *s)
 {
     struct resp_shared *shared = memory_alloc(s->memory, sizeof(*shared));
@@ -13,6 +24,7 @@ void resp_open_all(struct service *s)
     list_init(&shared->pending);
     pool_init(&shared->pool, s->memory);
     shared->born_ms = service_boot_ms(s);
+    name_run(s, shared->run_id, sizeof(shared->run_id));
     keyspace_open(&shared->keyspace, s);
     s->resp = shared;
     resp_pubsub_open(s);

@@ -5,13 +5,34 @@
 
 #include "service/resp/number.h"
 
+/* Of "HOST:PORT". */
+static const char *port_of(const char *address)
+{
+    const char *colon = strrchr(address, ':');
+    return colon == NULL ? "0" : colon + 1;
+}
+
 static void put_server(struct resp_conn *conn, struct buffer *out)
 {
-    uint64_t now_ms = service_boot_ms(conn->service);
-    buffer_printf(out,
-                  "redis_version:%s\r\nredis_mode:standalone\r\nserver_name:holdfast\r\n"
-                  "uptime_in_seconds:%" PRIu64 "\r\n",
-                  RESP_REDIS_VERSION, (now_ms - resp_shared(conn)->born_ms) / 1000);
+    const struct service *s = conn->service;
+    uint64_t up_s = (service_boot_ms(s) - resp_shared(conn)->born_ms) / 1000;
+    buffer_printf(
+        out,
+        "redis_version:%s\r\nredis_git_sha1:00000000\r\nredis_git_dirty:0\r\n"
+        "redis_build_id:0\r\nredis_mode:standalone\r\narch_bits:%zu\r\n"
+        "run_id:%s\r\ntcp_port:%s\r\nserver_time_usec:%" PRIu64 "\r\n"
+        "uptime_in_seconds:%" PRIu64 "\r\nuptime_in_days:%" PRIu64 "\r\nserver_name:holdfast\r\n",
+        RESP_REDIS_VERSION, 8 * sizeof(void *), resp_shared(conn)->run_id, port_of(conn->local),
+        s->gateway.wall_ms(s->gateway.ctx) * 1000, up_s, up_s / 86400);
+}
+
+static uint64_t count_blocked(const struct resp_shared *shared)
+{
+    uint64_t count = 0;
+    for (struct list *link = shared->conns.next; link != &shared->conns; link = link->next) {
+        count += resp_acquire_waits(LIST_OBJECT(link, struct resp_conn, link));
+    }
+    return count;
 }
 
 static void put_clients(struct resp_conn *conn, struct buffer *out)
@@ -20,8 +41,10 @@ static void put_clients(struct resp_conn *conn, struct buffer *out)
     if (!resp_sees_node(conn)) {
         return;
     }
-    buffer_printf(out, "connected_clients:%" PRIu64 "\r\npubsub_clients:%" PRIu64 "\r\n",
-                  shared->conn_count, service_subscribers(conn->service));
+    buffer_printf(out,
+                  "connected_clients:%" PRIu64 "\r\nblocked_clients:%" PRIu64
+                  "\r\ntracking_clients:0\r\npubsub_clients:%" PRIu64 "\r\n",
+                  shared->conn_count, count_blocked(shared), service_subscribers(conn->service));
 }
 
 static void put_memory(struct resp_conn *conn, struct buffer *out)
@@ -32,7 +55,12 @@ static void put_memory(struct resp_conn *conn, struct buffer *out)
         return;
     }
     core_stats(service_core(conn->service), &stats);
-    buffer_printf(out, "used_memory:%" PRIu64 "\r\nmaxmemory_policy:noeviction\r\n", stats.bytes);
+    struct resp_script_cache scripts = resp_script_cache(conn->service);
+    buffer_printf(out,
+                  "used_memory:%" PRIu64 "\r\nused_memory_scripts:%zu\r\n"
+                  "number_of_cached_scripts:%" PRIu32 "\r\nnumber_of_functions:0\r\n"
+                  "number_of_libraries:0\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n",
+                  stats.bytes, scripts.bytes, scripts.count);
 }
 
 static void put_persistence(struct resp_conn *conn, struct buffer *out)
@@ -49,8 +77,8 @@ static void put_stats(struct resp_conn *conn, struct buffer *out)
     }
     buffer_printf(out,
                   "total_connections_received:%" PRIu64 "\r\ntotal_commands_processed:%" PRIu64
-                  "\r\ntotal_error_replies:%" PRIu64 "\r\n",
-                  shared->connections, shared->commands, shared->errors);
+                  "\r\ntotal_error_replies:%" PRIu64 "\r\npubsub_patterns:%" PRIu32 "\r\n",
+                  shared->connections, shared->commands, shared->errors, shared->pattern_count);
 }
 
 /* Each node accepts all requests: clients need no other. */
@@ -59,9 +87,11 @@ static void put_replication(struct resp_conn *conn, struct buffer *out)
     struct gateway_status status;
     conn->service->gateway.status(conn->service->gateway.ctx, &status);
     buffer_printf(out,
-                  "role:master\r\nconnected_slaves:0\r\nholdfast_node:%" PRIu64
-                  "\r\nholdfast_leader:%" PRIu64 "\r\nholdfast_serving:%d\r\n",
-                  status.node, status.leader, status.serving);
+                  "role:master\r\nconnected_slaves:0\r\nmaster_failover_state:no-failover\r\n"
+                  "master_replid:%s\r\nmaster_repl_offset:0\r\nsecond_repl_offset:-1\r\n"
+                  "repl_backlog_active:0\r\nholdfast_node:%" PRIu64 "\r\nholdfast_leader:%" PRIu64
+                  "\r\nholdfast_serving:%d\r\n",
+                  resp_shared(conn)->run_id, status.node, status.leader, status.serving);
 }
 
 static void put_keyspace(struct resp_conn *conn, struct buffer *out)
@@ -77,6 +107,12 @@ static void put_keyspace(struct resp_conn *conn, struct buffer *out)
     }
 }
 
+static void put_nothing(struct resp_conn *conn, struct buffer *out)
+{
+    (void)conn;
+    (void)out;
+}
+
 static void put_cluster(struct resp_conn *conn, struct buffer *out)
 {
     (void)conn;
@@ -88,10 +124,11 @@ static const struct {
     const char *title;
     void (*put)(struct resp_conn *conn, struct buffer *out);
 } sections[] = {
-    {"SERVER", "Server", put_server},    {"CLIENTS", "Clients", put_clients},
-    {"MEMORY", "Memory", put_memory},    {"PERSISTENCE", "Persistence", put_persistence},
-    {"STATS", "Stats", put_stats},       {"REPLICATION", "Replication", put_replication},
-    {"CLUSTER", "Cluster", put_cluster}, {"KEYSPACE", "Keyspace", put_keyspace},
+    {"SERVER", "Server", put_server},       {"CLIENTS", "Clients", put_clients},
+    {"MEMORY", "Memory", put_memory},       {"PERSISTENCE", "Persistence", put_persistence},
+    {"STATS", "Stats", put_stats},          {"REPLICATION", "Replication", put_replication},
+    {"MODULES", "Modules", put_nothing},    {"CLUSTER", "Cluster", put_cluster},
+    {"KEYSPACE", "Keyspace", put_keyspace},
 };
 
 static bool is_section_requested(const char *word, const struct slice *args, uint32_t count)

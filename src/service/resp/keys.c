@@ -414,11 +414,14 @@ void key_incr(struct keyspace *k, const struct slice *args, uint32_t count,
     to->integer(to->ctx, number);
 }
 
+/* PUBLISH, SPUBLISH. */
 void key_publish(struct keyspace *k, const struct slice *args, uint32_t count,
                  const struct key_sink *to)
 {
     (void)count;
-    if (keyspace_publish(k, args[1], args[2], to)) {
-        to->integer(to->ctx, (int64_t)resp_pubsub_receivers(k->service, k->who.tenant, args[1]));
+    bool is_shard = args[0].data[0] == 's' || args[0].data[0] == 'S';
+    if (keyspace_publish(k, args[1], is_shard, args[2], to)) {
+        to->integer(to->ctx,
+                    (int64_t)resp_pubsub_receivers(k->service, k->who.tenant, args[1], is_shard));
     }
 }

@@ -36,6 +36,7 @@ bool keyspace_begin(struct keyspace *k, struct caller_id who, struct slice clien
     k->is_read_only = is_read_only;
     k->database = 0;
     k->is_script = false;
+    k->is_flush = false;
     k->is_early = false;
     k->is_busy = false;
     k->is_denied = false;
@@ -204,6 +205,28 @@ struct key *keyspace_named(struct keyspace *k, struct slice name, const struct k
     return key;
 }
 
+/* From the state alone: without a check, what it may become does not matter. */
+bool keyspace_flush(struct keyspace *k, struct slice name)
+{
+    if (find_key(k, name) != NULL) {
+        return true;
+    }
+    if (k->count == LIMIT_EFFECTS) {
+        return false;
+    }
+    uint8_t *copy = bump_take(&k->arena, name.len);
+    hf_assert(copy != NULL); /* nothing else is in the arena */
+    memcpy(copy, name.data, name.len);
+    struct key *key = &k->keys[k->count++];
+    memset(key, 0, sizeof(*key));
+    key->name = slice_make(copy, name.len);
+    view_key(k->core, k->who.tenant, name, &key->seen);
+    key_drop(k, key);
+    key->is_forced = true;
+    k->is_busy = k->is_busy || k->is_early; /* it may be removed already */
+    return true;
+}
+
 bool key_is_own(const struct keyspace *k, const struct key *key)
 {
     if (key->seen.kind == KEY_ABSENT || key->seen.kind == KEY_COUNTER) {
@@ -277,13 +300,22 @@ void key_drop(struct keyspace *k, struct key *key)
     key->ttl_ms = 0;
 }
 
-bool keyspace_publish(struct keyspace *k, struct slice channel, struct slice text,
+static bool name_channel(const struct keyspace *k, struct slice *channel, bool is_shard,
+                         uint8_t bytes[RESP_NAME_BYTES])
+{
+    if (is_shard) {
+        return resp_name_of_shard(*channel, bytes, channel);
+    }
+    return resp_is_upgraded(k->service)
+               ? resp_name_of_channel(*channel, bytes, channel)
+               : channel->len > 0 && channel->len <= LIMIT_NAME && text_is_plain(*channel);
+}
+
+bool keyspace_publish(struct keyspace *k, struct slice channel, bool is_shard, struct slice text,
                       const struct key_sink *to)
 {
     uint8_t bytes[RESP_NAME_BYTES];
-    if (!resp_is_upgraded(k->service)
-            ? channel.len == 0 || channel.len > LIMIT_NAME || !text_is_plain(channel)
-            : !resp_name_of_channel(channel, bytes, &channel)) {
+    if (!name_channel(k, &channel, is_shard, bytes)) {
         to->error(to->ctx, "ERR",
                   "a channel has 1 to 512 bytes, and fewer if they are no text: see REDIS.md");
         return false;
@@ -355,7 +387,7 @@ enum hf_error keyspace_build(struct keyspace *k, struct command *out)
     for (uint32_t i = 0; i < k->count; i++) {
         const struct key *key = &k->keys[i];
         struct key_check check = {key->name, key->seen.version};
-        fits = pack_check(&checks, &check) && fits;
+        fits = (k->is_flush || pack_check(&checks, &check)) && fits;
         if (has_effect(key)) {
             struct effect effect = effect_of(key);
             if (effect.kind == EFFECT_PUT) {
@@ -376,8 +408,10 @@ enum hf_error keyspace_build(struct keyspace *k, struct command *out)
     out->transact.client = k->client;
     if (is_forced) {
         out->transact.actor = k->client;
-        out->transact.reason = slice_of(k->is_script ? "deleted by a script over the Redis protocol"
-                                                     : "DEL over the Redis protocol");
+        out->transact.reason =
+            slice_of(k->is_script  ? "deleted by a script over the Redis protocol"
+                     : k->is_flush ? "FLUSHDB or FLUSHALL over the Redis protocol"
+                                   : "DEL over the Redis protocol");
     }
     out->transact.checks = packer_list(&checks);
     out->transact.effects = packer_list(&effects);

@@ -49,6 +49,7 @@ struct keyspace {
     uint32_t database;   /* of the client */
     bool is_read_only;   /* after a barrier: no checks, no changes */
     bool is_script;
+    bool is_flush;  /* versions are not checked: keys are removed whatever they are (flush.c) */
     bool is_early;  /* commands of others are under way: only keys that are KNOWN may be read */
     bool is_busy;   /* has read a key that is not known yet (uncommitted.h) */
     bool is_denied; /* a right is missing by the policy applied here; `denial` is the first text */
@@ -114,7 +115,9 @@ void key_persist_counter(struct key *key);
 /* False: another holder's key, and force is disabled; the error was sent. */
 bool key_may_drop(const struct keyspace *k, const struct key *key, const struct key_sink *to);
 void key_drop(struct keyspace *k, struct key *key);
-bool keyspace_publish(struct keyspace *k, struct slice channel, struct slice text,
+/* Removes a present key by force (`operate`). False: the run has no space for it. */
+bool keyspace_flush(struct keyspace *k, struct slice name);
+bool keyspace_publish(struct keyspace *k, struct slice channel, bool is_shard, struct slice text,
                       const struct key_sink *to);
 
 #define KEY_WRONG_TYPE "Operation against a key holding the wrong kind of value"

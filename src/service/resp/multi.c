@@ -56,7 +56,8 @@ bool resp_multi_takes(struct resp_conn *conn, const struct slice *args, uint32_t
         resp_conn_error(conn, "ERR", "WATCH inside MULTI is not allowed");
         return true;
     }
-    if (conn->command->run == NULL || conn->command->run == key_acquire) {
+    if (conn->command->run == NULL || conn->command->run == key_acquire ||
+        conn->command->run == key_flush) {
         conn->multi_failed = true;
         resp_conn_error(conn, "ERR", "'%s' is not possible inside a transaction",
                         conn->command->name);

@@ -111,12 +111,6 @@ bool resp_name_of_channel(struct slice channel, uint8_t out[RESP_NAME_BYTES], st
     return resp_name_of_key(0, channel, out, name);
 }
 
-struct slice resp_channel_of_name(struct slice name, uint8_t out[RESP_KEY_MAX])
-{
-    struct slice channel = name;
-    return resp_key_of_name(0, name, out, &channel) ? channel : name;
-}
-
 static int digit(uint8_t c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
@@ -131,6 +125,40 @@ static uint8_t unescape(struct slice name, size_t *at)
     *at += is_escape ? 3 : 1;
     return is_escape ? (uint8_t)((uint32_t)digit(from[1]) << 4 | (uint32_t)digit(from[2]))
                      : from[0];
+}
+
+/* No key has such a name: an encoded '%' is followed by two digits. */
+static const char shards[] = "redis:0/%shard/";
+
+bool resp_name_of_shard(struct slice channel, uint8_t out[RESP_NAME_BYTES], struct slice *name)
+{
+    struct slice prefix = slice_of(shards);
+    if (channel.len == 0 || channel.len > RESP_KEY_MAX) {
+        return false;
+    }
+    memcpy(out, prefix.data, prefix.len);
+    *name = slice_make(out, prefix.len + encode(channel, out + prefix.len));
+    return text_is_name(*name);
+}
+
+bool resp_shard_of_name(struct slice name, uint8_t out[RESP_KEY_MAX], struct slice *channel)
+{
+    struct slice prefix = slice_of(shards);
+    if (!begins_with(name, prefix)) {
+        return false;
+    }
+    size_t len = 0;
+    for (size_t at = prefix.len; at < name.len && len < RESP_KEY_MAX; len++) {
+        out[len] = unescape(name, &at);
+    }
+    *channel = slice_make(out, len);
+    return true;
+}
+
+struct slice resp_channel_of_name(struct slice name, uint8_t out[RESP_KEY_MAX])
+{
+    struct slice channel = name;
+    return resp_key_of_name(0, name, out, &channel) ? channel : name;
 }
 
 bool resp_key_of_name(uint32_t database, struct slice name, uint8_t out[RESP_KEY_MAX],

@@ -42,6 +42,14 @@ void resp_script_stats(const struct service *s, struct service_stats *out)
     out->resp_stopped = engine == NULL ? 0 : script_stops(engine);
 }
 
+struct resp_script_cache resp_script_cache(const struct service *s)
+{
+    const struct script_engine *engine = s->resp->scripts;
+    return engine == NULL
+               ? (struct resp_script_cache){0}
+               : (struct resp_script_cache){script_count(engine), script_cache_bytes(engine)};
+}
+
 static void call_command(void *ctx, const struct slice *args, uint32_t count, bool is_read_only,
                          struct resp_writer *out)
 {

@@ -92,13 +92,31 @@ void resp_read(struct resp_conn *conn, const struct slice *args, uint32_t count)
     }
 }
 
+static bool is_replicated(const struct service *s)
+{
+    return s->options.resp_tier == TIER_CORRECTNESS;
+}
+
 void resp_transact_begin(struct resp_conn *conn)
 {
     conn->mode = RESP_MODE_TRANSACTING;
     conn->attempts = 0;
-    conn->needs_barrier = false;
+    /* A flush walks over the names, and compares no versions: this node must have all of them. */
+    conn->needs_barrier = conn->command->run == key_flush && is_replicated(conn->service);
     conn->has_policy = false;
     conn->busy_index = 0;
+    conn->flush.cursor = 0;
+    conn->flush.is_more = false;
+    conn->give_up_ms = service_boot_ms(conn->service) + RESP_PENDING_MS;
+    list_append(&resp_shared(conn)->pending, &conn->pending);
+}
+
+/* The next transaction of a command that has several. */
+static void go_on(struct resp_conn *conn)
+{
+    conn->attempts = 0;
+    conn->busy_index = 0;
+    conn->flush.cursor = conn->flush.next;
     conn->give_up_ms = service_boot_ms(conn->service) + RESP_PENDING_MS;
     list_append(&resp_shared(conn)->pending, &conn->pending);
 }
@@ -109,7 +127,9 @@ static void answer(struct resp_conn *conn)
     if (reply.len > 0 && reply.data[0] == '-') {
         resp_shared(conn)->errors++;
     }
-    buffer_append_slice(&conn->out, reply);
+    if (!resp_is_silent(conn)) {
+        buffer_append_slice(&conn->out, reply);
+    }
     if (conn->command->run == key_exec) {
         resp_multi_end(conn);
     }
@@ -148,11 +168,6 @@ static void answer_try_again(struct resp_conn *conn)
     resp_error(&w, "TRYAGAIN",
                "other clients changed the keys in each attempt; nothing was done, try again");
     answer(conn);
-}
-
-static bool is_replicated(const struct service *s)
-{
-    return s->options.resp_tier == TIER_CORRECTNESS;
 }
 
 static bool leads(const struct service *s)
@@ -199,7 +214,11 @@ static void on_done(void *owner, enum hf_error error, const struct result *resul
         answer_error(conn, error != HF_OK ? error : result->error);
     } else if (result->outcome == OUTCOME_DONE) {
         uncommitted_end(&resp_shared(conn)->keyspace.uncommitted, conn->submitted);
-        answer(conn);
+        if (conn->flush.is_more) {
+            go_on(conn);
+        } else {
+            answer(conn);
+        }
     } else {
         repeat(conn);
     }
@@ -258,6 +277,11 @@ static void run(struct resp_conn *conn, bool is_early)
     if (keyspace_is_busy(k)) {
         conn->busy_index = core_index(k->core) + 1; /* no retry before the core's index moves */
         list_append(&resp_shared(conn)->pending, &conn->pending);
+        return;
+    }
+    if (keyspace_is_idle(k) && conn->flush.is_more) {
+        resp_shared(conn)->is_behind = true; /* it goes on in the next turn of the loop */
+        go_on(conn);
         return;
     }
     if (keyspace_is_idle(k)) {
