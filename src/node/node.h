@@ -174,6 +174,7 @@ struct node_view {
     uint64_t denied_no_principal, denied_lock, denied_read, denied_operate, denied_admin;
     bool has_tls;
     uint64_t certificate_until_s, ca_until_s; /* wall clock */
+    bool certificate_refused;                 /* the changed files do not match or are malformed */
     bool has_redis, redis_healthy;
     struct redis_tier_view redis;
     bool has_events;

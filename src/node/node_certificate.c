@@ -63,7 +63,8 @@ void node_reload_tls(struct node *n)
     }
     (void)have_changed(n);
     n->certificate.is_settling = false;
-    if (node_load_tls(n, problem)) {
+    n->certificate.is_refused = !node_load_tls(n, problem);
+    if (!n->certificate.is_refused) {
         journal_note(n->options.journal, INFO, NODE, "certificate_reloaded",
                      JOURNAL_TEXT("file", n->options.tls.certificate),
                      JOURNAL_NUMBER("expires_s", (uint64_t)n->certificate.until_s));

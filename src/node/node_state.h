@@ -155,6 +155,7 @@ struct node_certificate {
     int64_t ca_until_s; /* of the CA that expires first */
     struct node_file_stamp stamps[NODE_TLS_FILES];
     bool is_settling; /* a file has changed since the last load */
+    bool is_refused;  /* the last load failed; the files of an earlier one are in use */
     uint64_t look_us; /* boot time of the next look */
     uint64_t warn_us; /* boot time before which there is no more warning */
 };

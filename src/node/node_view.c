@@ -118,6 +118,7 @@ void node_view(struct node *n, struct node_view *out)
     out->has_tls = n->self.is_certified;
     out->certificate_until_s = (uint64_t)n->certificate.until_s;
     out->ca_until_s = (uint64_t)n->certificate.ca_until_s;
+    out->certificate_refused = n->certificate.is_refused;
     if (n->redis != NULL) {
         out->has_redis = true;
         redis_tier_view(n->redis, &out->redis);

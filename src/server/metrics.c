@@ -129,6 +129,7 @@ static const struct metric auth_metrics[] = {
 static const struct metric tls_metrics[] = {
     {"certificate_expiry_timestamp_seconds", GAUGE, PLAIN, U64(certificate_until_s), "Unix time at which the certificate of this node expires."},
     {"ca_expiry_timestamp_seconds", GAUGE, PLAIN, U64(ca_until_s), "Unix time at which the first CA certificate of tls-ca expires."},
+    {"certificate_refused", GAUGE, FLAG, BOOL(certificate_refused), "1 if the changed files of tls-cert, tls-key and tls-ca could not be used, so that those of before stay in use, else 0."},
 };
 
 /* Only if the EFFICIENCY tier has a Redis backend. */

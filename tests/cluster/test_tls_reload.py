@@ -116,6 +116,7 @@ def test_files_that_do_not_match_are_refused_and_the_old_stay(tmp_path):
             assert reason in refused["reason"] and "tls-cert" in refused["next"] and refused["level"] == "error"
             assert same(served(node), old)
             assert answers(kept)
+            assert metric(node, "certificate_refused") == 1
         files.own.key.unlink()
         node.signal(signal.SIGHUP)
         assert "No such file" in node.wait_event("certificate_not_reloaded", 4)[3]["reason"]
@@ -123,6 +124,7 @@ def test_files_that_do_not_match_are_refused_and_the_old_stay(tmp_path):
         files.put(ca=ca.ca, cert=new.cert, key=new.key)
         node.wait_event("certificate_reloaded")
         assert same(served(node), new) and answers(kept)
+        assert metric(node, "certificate_refused") == 0
 
 
 def test_a_ca_is_replaced_on_live_nodes(tmp_path):
