@@ -145,6 +145,7 @@ void api_request_init(struct api_request *x, struct service *s,
                       const struct api_transport *transport);
 void api_request_close(struct api_request *x);
 
+/* These two are in http/dispatch.c. */
 void api_request_begin(struct api_request *x);
 /* Whether path and method have a route. Needs no body. */
 bool api_request_is_known(struct api_request *x);

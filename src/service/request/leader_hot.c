@@ -17,8 +17,7 @@ const char *hot_by_name(enum hot_by by)
 size_t leader_hot_query(enum hot_by by, uint32_t limit, uint8_t at[LEADER_HOT_QUERY])
 {
     hf_assert(limit <= HOT_ROWS_MAX);
-    at[0] = record_format(CORE_VERSION);
-    at[1] = QUERY_HOT;
+    (void)leader_query_begin(QUERY_HOT, at);
     at[2] = (uint8_t)by;
     at[3] = (uint8_t)limit;
     return LEADER_HOT_QUERY;
@@ -35,24 +34,15 @@ bool leader_hot_requested(struct slice query, enum hot_by *by, uint32_t *limit)
     return true;
 }
 
-/* 0: not known here. */
-static uint32_t version_of(struct slice record)
-{
-    uint32_t version = record.len == 0 ? 0 : record_version(record.data[0]);
-    return version > CORE_VERSION ? 0 : version;
-}
-
 bool leader_hot_answer(const struct leader_hot *f, struct slice query, struct buffer *out)
 {
     size_t size = HEAD_BYTES + f->count * (size_t)ROW_BYTES;
-    uint32_t version = version_of(query);
-    uint8_t *space = buffer_reserve(out, size);
-    if (version == 0 || space == NULL) {
+    struct writer writer;
+    struct writer *w = &writer;
+    uint32_t version = leader_answer_begin(query, size, out, w);
+    if (version == 0) {
         return false;
     }
-    struct writer writer = writer_make(space, size);
-    struct writer *w = &writer;
-    write_u8(w, record_format(version));
     LEADER_HOT_FIELDS(FIELD_PUT)
     for (uint32_t i = 0; i < f->count; i++) {
         const struct hot_row *row = &f->rows[i];
@@ -61,20 +51,18 @@ bool leader_hot_answer(const struct leader_hot *f, struct slice query, struct bu
         write_u64(w, row->error);
         write_slice(w, slice_make(row->prefix, row->prefix_len));
     }
-    hf_assert(!w->full);
-    buffer_commit(out, (size_t)(w->at - space));
+    leader_answer_end(w, out);
     return true;
 }
 
 bool leader_hot_read(struct slice answer, struct leader_hot *f)
 {
-    uint32_t version = version_of(answer);
+    struct reader reader;
+    struct reader *r = &reader;
+    uint32_t version = leader_answer_read(answer, r);
     if (version == 0) {
         return false;
     }
-    struct reader reader = reader_make(answer);
-    struct reader *r = &reader;
-    (void)read_u8(r);
     LEADER_HOT_FIELDS(FIELD_TAKE)
     for (uint32_t i = 0; i < f->count && !r->bad; i++) {
         struct hot_row *row = &f->rows[i];
