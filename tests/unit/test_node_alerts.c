@@ -2,23 +2,13 @@
  * clock of the test. */
 #include "base_testing.h"
 
-#include "core/view.h"
-#include "node/node_state.h"
-#include "tier_world.h"
+#include "leader_world.h"
 
-enum { STEP_US = 100000, MANY = 200 };
+enum { STEP_MS = 100, MANY = 200 };
 
-static struct node *node;
-static uint64_t boot_us;
 static uint32_t submitted;
 static uint32_t space;    /* commands that replica_submit still takes */
 static uint32_t reported; /* events of the replicated state */
-
-const struct core *replica_core(const struct replica *r)
-{
-    (void)r;
-    return world.core;
-}
 
 void *forward_no_cookie(void)
 {
@@ -30,13 +20,6 @@ bool replica_has_majority(struct replica *r, struct replica_time now)
     (void)r;
     (void)now;
     return world.majority;
-}
-
-uint64_t replica_cluster_ms(const struct replica *r, struct replica_time now)
-{
-    (void)r;
-    (void)now;
-    return world.now_ms;
 }
 
 struct tier_time node_tier_now(void *ctx)
@@ -66,30 +49,17 @@ enum hf_error replica_submit(struct replica *r, const struct command *command, v
 static int set_up(void **state)
 {
     (void)state;
-    tier_world_open();
-    node = calloc(1, sizeof(*node));
-    node->serving = true;
-    node->tier = world.tier;
-    boot_us = 5000000;
+    leader_world_open();
     submitted = 0;
     reported = 0;
     space = UINT32_MAX;
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    tier_world_close();
-    free(node);
-    return 0;
-}
-
 static void steps(uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        boot_us += STEP_US;
-        world.now_ms += STEP_US / 1000;
+        leader_world_pass(STEP_MS);
         node_step_alerts(node, (struct replica_time){.boot_us = boot_us});
     }
 }
@@ -103,32 +73,6 @@ static void set_rule(const char *prefix, uint64_t held_ms)
     c.alert_set.actor = slice_of("olga");
     c.alert_set.reason = slice_of("a test");
     assert_int_equal(tier_replicate(&c).error, HF_OK);
-}
-
-/* For an hour. */
-static uint64_t take_in_log(const char *name)
-{
-    struct command c;
-    tier_make_acquire(&c, name, 0);
-    c.acquire.ttl_ms = 3600000;
-    struct result result = tier_replicate(&c);
-    assert_int_equal(result.outcome, OUTCOME_GRANTED);
-    return result.token;
-}
-
-static uint64_t take(const char *name)
-{
-    struct command c;
-    tier_make_acquire(&c, name, 0);
-    c.acquire.ttl_ms = 3600000;
-    enum tier_taken taken = tier_submit(TIER_EFFICIENCY, &c);
-    while (taken == TIER_LATER) {
-        tier_replicate_plain(COMMAND_ADVANCE);
-        taken = tier_submit(TIER_EFFICIENCY, &c);
-    }
-    assert_int_equal(taken, TIER_TAKEN);
-    assert_int_equal(world.last.outcome, OUTCOME_GRANTED);
-    return world.last.token;
 }
 
 static uint32_t tier_reports(void)
@@ -153,8 +97,8 @@ static void a_grant_past_its_rule_is_reported_once_in_both_tiers(void **state)
     set_rule("jobs/", 3000);
     (void)take_in_log("jobs/log");
     (void)take_in_log("other");
-    (void)take("jobs/memory");
-    (void)take("other/memory");
+    (void)take_in_memory("jobs/memory");
+    (void)take_in_memory("other/memory");
     steps(29);
     assert_int_equal(reported + tier_reports(), 0);
     steps(30);
@@ -173,11 +117,11 @@ static void the_next_grant_of_a_name_is_reported_again(void **state)
 {
     (void)state;
     set_rule("", 1000);
-    uint64_t token = take("m");
+    uint64_t token = take_in_memory("m");
     steps(40);
     assert_int_equal(tier_reports(), 1);
     tier_give(token, "m");
-    (void)take("m");
+    (void)take_in_memory("m");
     assert_false(is_marked(memory_tier_core(world.tier), "m"));
     steps(40);
     assert_int_equal(tier_reports(), 2);
@@ -203,7 +147,7 @@ static void a_step_reports_a_bounded_number_and_the_rest_follows(void **state)
         snprintf(name, sizeof(name), "k%d", i);
         (void)take_in_log(name);
         snprintf(name, sizeof(name), "km%d", i);
-        (void)take(name);
+        (void)take_in_memory(name);
     }
     world.now_ms += 2000;
     uint32_t before = 0;
@@ -236,7 +180,7 @@ static void only_a_leader_with_a_majority_reports(void **state)
     (void)state;
     set_rule("", 1000);
     (void)take_in_log("a");
-    (void)take("m");
+    (void)take_in_memory("m");
     node->serving = false;
     steps(40);
     node->serving = true;
@@ -253,15 +197,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_grant_past_its_rule_is_reported_once_in_both_tiers,
-                                        set_up, tear_down),
+                                        set_up, leader_world_close),
         cmocka_unit_test_setup_teardown(the_next_grant_of_a_name_is_reported_again, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(without_a_rule_nothing_is_examined, set_up, tear_down),
+                                        leader_world_close),
+        cmocka_unit_test_setup_teardown(without_a_rule_nothing_is_examined, set_up,
+                                        leader_world_close),
         cmocka_unit_test_setup_teardown(a_step_reports_a_bounded_number_and_the_rest_follows,
-                                        set_up, tear_down),
+                                        set_up, leader_world_close),
         cmocka_unit_test_setup_teardown(what_does_not_fit_into_a_batch_is_reported_later, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(only_a_leader_with_a_majority_reports, set_up, tear_down),
+                                        leader_world_close),
+        cmocka_unit_test_setup_teardown(only_a_leader_with_a_majority_reports, set_up,
+                                        leader_world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

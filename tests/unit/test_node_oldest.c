@@ -1,27 +1,9 @@
 /* Tests of the age of the oldest hold (node_oldest.c), over both tiers, with a clock of the test. */
 #include "base_testing.h"
 
-#include "core/view.h"
-#include "node/node_state.h"
-#include "tier_world.h"
+#include "leader_world.h"
 
 enum { STEP_MS = 100, MANY = 30000 };
-
-static struct node *node;
-static uint64_t boot_us;
-
-const struct core *replica_core(const struct replica *r)
-{
-    (void)r;
-    return world.core;
-}
-
-uint64_t replica_cluster_ms(const struct replica *r, struct replica_time now)
-{
-    (void)r;
-    (void)now;
-    return world.now_ms;
-}
 
 struct replica_time node_now(const struct node *n)
 {
@@ -32,52 +14,18 @@ struct replica_time node_now(const struct node *n)
 static int set_up(void **state)
 {
     (void)state;
-    tier_world_open();
-    node = calloc(1, sizeof(*node));
-    node->serving = true;
-    node->tier = world.tier;
+    leader_world_open();
     node->oldest.found.since_ms = UINT64_MAX;
     node->oldest.scanned.since_ms = UINT64_MAX;
-    boot_us = 5000000;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tier_world_close();
-    free(node);
     return 0;
 }
 
 static void steps(uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        boot_us += STEP_MS * 1000;
-        world.now_ms += STEP_MS;
+        leader_world_pass(STEP_MS);
         node_step_oldest(node, node_now(node));
     }
-}
-
-/* For an hour. */
-static uint64_t take_in_log(const char *name)
-{
-    struct command c;
-    tier_make_acquire(&c, name, 0);
-    c.acquire.ttl_ms = 3600000;
-    struct result result = tier_replicate(&c);
-    assert_int_equal(result.outcome, OUTCOME_GRANTED);
-    return result.token;
-}
-
-static uint64_t take_in_memory(const char *name)
-{
-    struct command c;
-    tier_make_acquire(&c, name, 0);
-    c.acquire.ttl_ms = 3600000;
-    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
-    assert_int_equal(world.last.outcome, OUTCOME_GRANTED);
-    return world.last.token;
 }
 
 static void release(enum tier tier, const char *name, uint64_t token)
@@ -142,8 +90,9 @@ static void many_names_take_several_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_oldest_of_both_tiers_is_followed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(many_names_take_several_steps, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_oldest_of_both_tiers_is_followed, set_up,
+                                        leader_world_close),
+        cmocka_unit_test_setup_teardown(many_names_take_several_steps, set_up, leader_world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
