@@ -96,11 +96,13 @@ static void append(struct event_log *log, struct event_record *record, const str
     if (in->head == in->published && in->head % in->size > EVENT_BATCH_BYTES && used(in) == 0) {
         start_over(log);
     }
-    uint8_t *at = reserve(in, EVENT_RECORD_MAX);
-    if (at == NULL) {
+    uint8_t *item = reserve(in, sizeof(record->position) + EVENT_RECORD_MAX);
+    if (item == NULL) {
         lose(in);
         return;
     }
+    uint8_t *at = item + sizeof(record->position);
+    memcpy(item, &record->position, sizeof(record->position));
     size_t head = event_record_begin(record, at);
     size_t payload =
         event != NULL ? event_encode(event, version, at + head) : audit_encode(audit, at + head);
@@ -109,7 +111,7 @@ static void append(struct event_log *log, struct event_record *record, const str
         return;
     }
     event_record_end(at, head + payload);
-    commit(in, head + payload, EVENT_ITEM_RECORD);
+    commit(in, sizeof(record->position) + head + payload, EVENT_ITEM_RECORD);
     in->last = record->position;
     in->pending++;
 }

@@ -34,9 +34,9 @@ enum {
 
 /* One item of the buffer, in front of its bytes. Items are multiples of 8 bytes. */
 enum event_item_kind {
-    EVENT_ITEM_RECORD,
-    EVENT_ITEM_WRAP, /* nothing more up to the end of the buffer */
-    EVENT_ITEM_GAP,  /* struct event_item_gap */
+    EVENT_ITEM_RECORD, /* its position, so that the writer need not decode it; then its bytes */
+    EVENT_ITEM_WRAP,   /* nothing more up to the end of the buffer */
+    EVENT_ITEM_GAP,    /* struct event_item_gap */
 };
 
 struct event_item {

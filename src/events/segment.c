@@ -70,6 +70,15 @@ void event_record_end(uint8_t *at, size_t length)
     put_u32(at, (uint32_t)length);
 }
 
+struct event_record event_record_peek(const uint8_t *at, struct event_position position)
+{
+    return (struct event_record){.kind = (enum logged_kind)at[16],
+                                 .type = at[17],
+                                 .name_hash = get_u32(at + 4),
+                                 .wall_ms = get_u64(at + 8),
+                                 .position = position};
+}
+
 bool event_record_take(struct slice *rest, struct event_record *out)
 {
     const uint8_t *at = rest->data;

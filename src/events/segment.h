@@ -105,6 +105,8 @@ uint32_t event_name_hash(struct slice name);
  * follows; event_record_end takes the length of both. `payload` is not used. */
 size_t event_record_begin(const struct event_record *record, uint8_t *at);
 void event_record_end(uint8_t *at, size_t length);
+/* What the index needs of a record of this program: `position` is its own. */
+struct event_record event_record_peek(const uint8_t *at, struct event_position position);
 /* Takes the first record off `rest`. False: malformed, or `rest` is empty. */
 bool event_record_take(struct slice *rest, struct event_record *out);
 /* False: malformed. */

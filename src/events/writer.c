@@ -1,8 +1,13 @@
 /* The writer thread of the event log: takes items from the buffer, writes frames, closes and removes
  * segments. A failed write is repeated; what it should have written stays in the buffer. */
 #include <stdio.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "events/log_state.h"
+
+enum { WRITER_NICE = 5 }; /* requests of clients come first; the buffer lasts for seconds */
 
 /* One look at the buffer. */
 struct pass {
@@ -230,13 +235,13 @@ static bool end_frame_before(struct event_log *log, struct pass *p, struct event
     return true;
 }
 
-static bool add_record(struct event_log *log, struct pass *p, struct slice bytes)
+static bool add_record(struct event_log *log, struct pass *p, struct slice item)
 {
     struct event_writer *w = &log->writer;
-    struct event_record record;
-    struct slice rest = bytes;
-    bool is_valid = event_record_take(&rest, &record);
-    hf_assert(is_valid);
+    struct event_position position;
+    memcpy(&position, item.data, sizeof(position));
+    struct slice bytes = slice_make(item.data + sizeof(position), item.len - sizeof(position));
+    struct event_record record = event_record_peek(bytes.data, position);
     /* Between entries, if possible. */
     bool is_large = w->frame_length > EVENT_FRAME_MAX / 2 ||
                     w->segment.end + w->out_bytes + w->frame_length > log->options.segment_bytes;
@@ -456,6 +461,7 @@ void *event_writer_run(void *ctx)
 {
     struct event_log *log = ctx;
     (void)pthread_setname_np(pthread_self(), "event-log");
+    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), WRITER_NICE);
     pthread_mutex_lock(&log->lock);
     while (!log->shared.stop) {
         wait_for_records(log);
