@@ -2,6 +2,8 @@ package holdfast
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -90,6 +92,20 @@ func (l *Lock) standing() error {
 	}
 	return nil
 }
+
+// String has the name and the state. What a program prints by accident has no token and no id (C7.2).
+func (l *Lock) String() string {
+	state := "held"
+	if err := l.Check(); errors.Is(err, ErrLockLost) {
+		state = "lost"
+	} else if err != nil {
+		state = "released"
+	}
+	return fmt.Sprintf("Lock %q (%s)", l.Name(), state)
+}
+
+// GoString is String, for %#v.
+func (l *Lock) GoString() string { return l.String() }
 
 // SafeFor is the time for which the lock is certainly held if nothing is confirmed meanwhile; 0 if it is not.
 func (l *Lock) SafeFor() time.Duration {

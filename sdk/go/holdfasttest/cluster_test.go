@@ -135,6 +135,23 @@ func TestALockIsLostOnDemand(t *testing.T) {
 	}
 }
 
+func TestAPrintedLockShowsNoToken(t *testing.T) {
+	cluster := holdfasttest.NewCluster()
+	client := cluster.Client("a")
+	defer client.Close()
+	lock := must[*holdfast.Lock](t)(client.Lock(context.Background(), "job"))
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+		expect(t, verb, fmt.Sprintf(verb, lock), `Lock "job" (held)`)
+	}
+	cluster.Lose(lock)
+	expect(t, "lost", lock.String(), `Lock "job" (lost)`)
+	other := must[*holdfast.Lock](t)(client.Lock(context.Background(), "other"))
+	if err := other.Unlock(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "released", other.String(), `Lock "other" (released)`)
+}
+
 func TestARevocationIsReported(t *testing.T) {
 	cluster, clients := fake(t, "a")
 	requests := make(chan holdfast.Revocation, 1)
