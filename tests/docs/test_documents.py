@@ -97,6 +97,27 @@ def test_every_block_names_its_language_and_those_that_are_not_run_have_a_reason
     assert all(len(line.split(": ", 1)[1]) > 10 for line in not_run)
 
 
+# What runs the blocks of other documents, and names the document.
+ELSEWHERE = {
+    "docs/FENCES.md": "tests/fences/test_document.py",
+    "docs/RECIPES.md": "tests/examples/test_recipes.py",
+    "sdk/go/README.md": "sdk/go/readme_test.go",
+    "sdk/node/README.md": "sdk/node/test/package.test.js",
+    "sdk/python/README.md": "sdk/python/tests/test_package.py",
+}
+
+
+def test_blocks_of_all_other_documents_are_run_elsewhere():
+    tracked = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    pages = tracked or [str(path.relative_to(ROOT)) for folder in ("docs", "sdk", "examples", "contrib") for path in (ROOT / folder).rglob("*.md")]
+    for page in pages:
+        if page in NAMES or not any(block.language in (*RUN, "js", "ts", "go") for block in read_blocks(ROOT / page)):
+            continue
+        assert page in ELSEWHERE, f"{page}: nothing runs its blocks; add it to DOCUMENTS, or a test and a row of ELSEWHERE"
+    for page, test in ELSEWHERE.items():
+        assert page.rsplit("/", 1)[-1] in (ROOT / test).read_text(encoding="utf-8"), f"{test} does not read {page}"
+
+
 # --- the runner itself --------------------------------------------------------
 
 
