@@ -223,3 +223,22 @@ def test_terraform_block():
     assert "/integrations/terraform/" in settings["lock_address"] and settings["username"]
     quoted = re.search(r"```hcl\n(.*?)```", RECIPES, re.S)[1]
     assert dict(re.findall(r'^ +(\w+) += "([^"]+)"', quoted, re.M)) == settings
+
+
+WRAPPED = re.findall(r"^```\n(holdfast lock .*)\n```$", RECIPES, re.M)
+
+
+@pytest.mark.parametrize("line", WRAPPED, ids=[line.split(" -- ")[1].split()[0] for line in WRAPPED])
+def test_a_wrapped_command_runs_with_the_lock(line, surroundings, tmp_path):
+    """The command itself is replaced: Terraform is not in Debian, and the run of Ansible has a test of its own."""
+    command = line.split(" -- ")[1].split()
+    job = recorder(tmp_path / command[0])
+    done = run(["sh", "-c", line], {**surroundings, "PATH": f"{tmp_path}:{surroundings['PATH']}"})
+    assert done.returncode == 0, done.stderr
+    ((name, token, arguments),) = ran(job)
+    assert f" {name} -- " in line and int(token) > 0 and arguments.split() == command[1:]
+    assert shown(job)["held"]
+
+
+def test_each_wrapped_command_is_found():
+    assert len(WRAPPED) == 2 and RECIPES.count("\n```\nholdfast") == 2
