@@ -23,6 +23,7 @@ SHARED = {
     "libjansson": ("jansson", "MIT"),
     "libnghttp2": ("libnghttp2", "MIT"),
     "liblua5.1": ("lua5.1", "MIT"),
+    "liblua5.1-cjson": ("lua5.1-cjson", "MIT"),
     "libcrypto": ("libcrypto", "Apache-2.0"),
     "libssl": ("openssl", "Apache-2.0"),
     "libprotobuf-c": ("libprotobuf-c", "BSD-2-Clause"),

@@ -49,6 +49,7 @@ HEADER_OWNERS = {
     "librdkafka/": {"sinks"},
     "curl/": {"sinks"},
     "lua.h": {"script"},
+    "lua-cjson.h": {"script"},
     "lauxlib.h": {"script"},
     "lualib.h": {"script"},
     "uv.h": {"net", "redis", "node", "server"},

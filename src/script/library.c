@@ -158,6 +158,9 @@ static int base_tostring(lua_State *lua)
     case LUA_TNIL:
         lua_pushliteral(lua, "nil");
         break;
+    case LUA_TLIGHTUSERDATA: /* cjson.null, in the words of the C library */
+        lua_pushliteral(lua, "userdata: (nil)");
+        break;
     default:
         lua_pushfstring(lua, "%s: 0x0", luaL_typename(lua, 1));
         break;
@@ -245,7 +248,12 @@ void library_open_string(lua_State *lua)
     static const char *const taken[] = {"byte",    "char", "format", "len", "lower",
                                         "reverse", "sub",  "upper",  NULL};
     open_original(lua, luaopen_string, LUA_STRLIBNAME);
-    library_push(lua, library_string);
+    lua_newtable(lua);
+    for (const luaL_Reg *own = library_string; own->name != NULL; own++) {
+        lua_getfield(lua, -2, own->name); /* Lua's own is its upvalue */
+        lua_pushcclosure(lua, own->func, 1);
+        lua_setfield(lua, -2, own->name);
+    }
     library_take(lua, taken);
     lua_remove(lua, -2);
 }

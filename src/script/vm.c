@@ -131,6 +131,43 @@ static void *allocate(void *ctx, void *block, size_t old_size, size_t new_size)
     return moved;
 }
 
+/* Garbage is collected only if its memory is needed. */
+static void reserve(lua_State *lua, size_t bytes)
+{
+    struct vm *v = vm_of(lua);
+    if (v->is_limited && v->used + bytes > v->used_max) {
+        vm_charge(lua, v->used / BYTES_PER_STEP);
+        lua_gc(lua, LUA_GCCOLLECT, 0);
+        if (v->used + bytes > v->used_max) {
+            vm_stop(lua, too_much_memory);
+        }
+    }
+}
+
+int vm_call_reserved(lua_State *lua, int function, size_t bytes)
+{
+    struct vm *v = vm_of(lua);
+    bool is_limited = v->is_limited;
+    reserve(lua, bytes);
+    lua_pushvalue(lua, function);
+    lua_insert(lua, -2);
+    size_t used = v->used;
+    v->is_limited = false;
+    int status = lua_pcall(lua, 1, 1, 0);
+    v->is_limited = is_limited;
+#ifdef HOLDFAST_DEBUG
+    hf_assert(v->used <= used + bytes);
+#endif
+    (void)used;
+    if (status != 0) { /* its caller was this function, which has no line */
+        luaL_where(lua, 1);
+        lua_insert(lua, -2);
+        lua_concat(lua, 2);
+        return lua_error(lua);
+    }
+    return 1;
+}
+
 static void begin_limits(struct vm *v)
 {
     hf_assert(!v->is_limited);
@@ -264,6 +301,7 @@ static int build_world(lua_State *lua)
     open_library(lua, "string", library_open_string, SHOWN_STRING);
     open_library(lua, "table", library_open_table, SHOWN_TABLE);
     open_library(lua, "math", library_open_math, SHOWN_MATH);
+    open_library(lua, "cjson", library_open_cjson, SHOWN_CJSON);
     hide_string_metatable(lua);
     lua_newtable(lua);
     lua_pushcfunction(lua, refuse_unknown);

@@ -22,6 +22,7 @@ enum vm_shown {
     SHOWN_STRING,
     SHOWN_TABLE,
     SHOWN_MATH,
+    SHOWN_CJSON,
     SHOWN_COUNT,
 };
 
@@ -72,6 +73,9 @@ uint64_t vm_clock_us(void);
 void vm_charge(lua_State *lua, uint64_t steps);
 uint64_t vm_steps_left(const struct vm *v);
 int vm_stop(lua_State *lua, const char *why);
+/* Calls the foreign function at `function` with the argument at the top and returns its result. It
+ * allocates at most `bytes`, which are checked before; within it no limit raises an error. */
+int vm_call_reserved(lua_State *lua, int function, size_t bytes);
 
 /* The original of the table at `index`; false if that is no proxy. */
 bool vm_push_hidden(lua_State *lua, int index);
@@ -87,6 +91,7 @@ void library_open_redis(lua_State *lua);
 void library_open_string(lua_State *lua);
 void library_open_table(lua_State *lua);
 void library_open_math(lua_State *lua);
+void library_open_cjson(lua_State *lua);
 
 /* Our own functions of `string`. */
 extern const luaL_Reg library_string[];

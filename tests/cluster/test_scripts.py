@@ -6,6 +6,7 @@ import socket
 import subprocess
 import threading
 import time
+from random import Random
 
 import pytest
 import redis
@@ -169,6 +170,142 @@ return {select('#', 1, nil, 3), type(next), _VERSION}
 #!lua
 """.strip().split("\n")
 
+JSON = r"""
+return cjson.encode({1,2,3})
+return cjson.encode({})
+return cjson.encode({a=1})
+return cjson.encode({1,nil,3})
+return cjson.encode({[1]=1,[5]=2})
+return cjson.encode({[1]=1,[50]=2})
+return cjson.encode({[0]=1})
+return cjson.encode({[1.5]=1})
+return cjson.encode({[-1]='x'})
+return cjson.encode('a"b\\c/\1\127\n\t\r\b\f')
+return cjson.encode('\255\254')
+return cjson.encode(1)
+return cjson.encode(1.5)
+return cjson.encode(0.1)
+return cjson.encode(1/3)
+return cjson.encode(1e15)
+return cjson.encode(2^53)
+return cjson.encode(12345678901234567890)
+return cjson.encode(1e300)
+return cjson.encode(-0)
+return cjson.encode(0/0)
+return cjson.encode(1/0)
+return cjson.encode(true)
+return cjson.encode(nil)
+return cjson.encode(cjson.null)
+return cjson.encode({cjson.null})
+return cjson.encode(function() end)
+return cjson.encode({f=print})
+return cjson.encode({[{}]=1})
+return cjson.encode({[true]=1})
+return cjson.encode()
+return cjson.encode(1,2)
+local t = {} t.t = t return cjson.encode(t)
+local t = {} for i=1,999 do t={t} end return #cjson.encode(t)
+local t = {} for i=1,1000 do t={t} end return #cjson.encode(t)
+return cjson.decode('[1,2,{"a":[true,false,null]}]')
+return cjson.decode('{"a":1,"b":"x"}').b
+return cjson.decode('1')
+return cjson.decode('"x"')
+return cjson.decode('')
+return cjson.decode(' ')
+return cjson.decode('[')
+return cjson.decode('[1,]')
+return cjson.decode('{"a"}')
+return cjson.decode('{a:1}')
+return cjson.decode('nul')
+return cjson.decode('[1] x')
+return cjson.decode("'x'")
+return cjson.decode('"\\u00fc\\ud83d\\ude00\\n"')
+return cjson.decode('"\\ud83d"')
+return cjson.decode('"\\q"')
+return cjson.decode('"a\nb"')
+return cjson.decode('"a\0b"')
+return cjson.decode('\0[1]')
+return cjson.decode(1)
+return cjson.decode(nil)
+return cjson.decode({})
+return cjson.decode()
+return cjson.decode('1','2')
+return tostring(cjson.decode('1e400'))
+return tostring(cjson.decode('[NaN]')[1])
+return tostring(cjson.decode('[-Infinity]')[1])
+return tostring(cjson.decode('0x10'))
+return tostring(cjson.decode('0.1'))
+return tostring(cjson.decode('12345678901234567890'))
+return tostring(cjson.decode('null'))
+return cjson.decode('null') == cjson.null
+return tostring(cjson.null)
+return type(cjson.null)
+return cjson.null
+return {1, cjson.null, 2}
+return {pcall(cjson.encode, function() end)}
+return {pcall(cjson.decode, '{')}
+cjson.encode = 1 return 1
+return type(cjson)
+return cjson.encode(cjson.decode('{"args":[1,"two",{"three":3.5}],"jid":"abc","at":1700000000.123456,"retry":true,"queue":null}').args)
+return cjson.encode(redis.call('MGET','nokey1','nokey2'))
+return cjson.decode(string.rep('[',1000)..string.rep(']',1000))[1] ~= nil
+return cjson.decode(string.rep('[',1001)..string.rep(']',1001))
+return cjson.encode(KEYS)
+return cjson.encode({['a/b']='c/d'})
+local ok, e = pcall(cjson.decode, '{') return e
+local ok, e = pcall(cjson.encode, {1, function() end}) return e
+return cjson.encode(cjson.encode({a='"'}))
+return cjson.decode('{"1":"a","2":"b"}')[1]
+return cjson.decode('{"1":"a"}')["1"]
+return cjson.decode('[[],{}]')
+return cjson.encode({{},{x={}}})
+return cjson.encode(-1e-7)
+return cjson.encode(100000000000000)
+return cjson.encode(1234567890123)
+return cjson.encode(99999999999999999)
+""".strip().split("\n")
+
+PATTERNS = r"""
+local _, _, a, b, c = string.find('7.0.15', '(%d+)%.(%d+)%.(%d+)') return {a, b, c}
+return {string.find('hello world', 'o')}
+return {string.find('hello world', 'o w')}
+return {string.find('hello', 'l+', 4)}
+return {string.find('hello', 'l+', -2)}
+return {string.find('a.b', '.', 2, true)}
+return {string.find('', '')}
+return {string.find('abc', '', 10)}
+return {string.find('abc', '^b')}
+return {string.find('abc', 'b$')}
+return {('key:123:x'):match('^(%w+):(%d+)')}
+return {('x = 1'):match('^%s*(%S+)%s*=%s*(.-)%s*$')}
+return {('hello'):match('()ll()')}
+return {('f(a(b)c)d'):match('%b()')}
+return {('THE (quick) fox'):find('%((%a+)%)')}
+return {('abcabc'):match('(a.)c%1')}
+return {('abc'):match('z')}
+local t = {} for k, v in ('a=1, b=2'):gmatch('(%w+)=(%w+)') do t[#t + 1] = k .. v end return t
+local t = {} for w in ('one two'):gmatch('%a+') do t[#t + 1] = w end return t
+return {('hello world'):gsub('o', '0')}
+return {('hello world'):gsub('(%w+)', '<%1>', 1)}
+return {('hello'):gsub('', '-')}
+return {('$name is $age'):gsub('%$(%w+)', {name = 'x', age = 3})}
+return {('abc'):gsub('%w', function(c) if c == 'b' then return 'B' end end)}
+return {('abc'):gsub('%w', '%%%0')}
+return {('a,b;c'):gsub('[,;]', ' ')}
+return {('THE END'):gsub('%f[%w]%w+', 'x')}
+return string.match('abc', '[')
+return string.match('abc', '%')
+return string.match('abc', '(')
+return string.gsub('abc', '(', '')
+return string.gsub('abc', 'b', '%2')
+return string.gsub('abc', 'b', true)
+return string.match('abc')
+return string.match({}, 'x')
+return ('abc'):gmatch()
+return ('2024-01-02'):match('^(%d%d%d%d)-(%d%d)-(%d%d)$')
+return {tostring(string.gmatch), type(string.gmatch('a', 'b'))} == nil
+""".strip().split("\n")
+
 CHANGES = """
 return redis.call('set', KEYS[1], ARGV[1])
 return redis.call('get', KEYS[1])
@@ -242,9 +379,38 @@ def test_the_same_scripts_get_the_same_answers_from_redis(both, protocol):
         source = source.replace("\\n", "\n")
         ours, theirs = [c.request("EVAL", source, 1, "the-key", "one", "two") for c in both]
         assert normal(ours) == normal(theirs), source
+    for source in JSON + PATTERNS:
+        ours, theirs = [c.request("EVAL", source, 1, "the-key") for c in both]
+        assert normal(ours) == normal(theirs), source
     for source in CHANGES:
         ours, theirs = [c.request("EVAL", source, 3, "same/a", "same/b", "same/c", "arg") for c in both]
         assert normal(ours) == normal(theirs), source
+
+
+def random_json(random, depth=0):
+    kind = random.randrange(9 if depth < 4 else 6)
+    if kind == 0:
+        return repr(random.choice([0, 1, -5, 3.25, 1e20, 1e-9, 123456789012345, 0.1, 2**53, 1e15, -1e14]))
+    if kind == 1:
+        return random.choice(["true", "false", "null"])
+    if kind < 6:
+        parts = ["a", "\\n", "\\u00e9", "\\\\", "/", "\u00fc", '\\"', " ", "1"]
+        return '"' + "".join(random.choices(parts, k=random.randrange(8))) + '"'
+    if kind < 8:
+        return "[" + ",".join(random_json(random, depth + 1) for _ in range(random.randrange(5))) + "]"
+    return "{" + ",".join(f'"k":{random_json(random, depth + 1)}' for _ in range(random.randrange(2))) + "}"
+
+
+def test_json_is_that_of_redis(both):
+    random = Random(1)
+    source = "return {pcall(function() return cjson.encode(cjson.decode(ARGV[1])) end)}"
+    for _ in range(500):
+        text = random_json(random)
+        if random.random() < 0.3:  # with a fault
+            at = random.randrange(len(text))
+            text = text[:at] + random.choice(["", ",", '"', "}", "[", "x", "\\"]) + text[at + 1:]
+        ours, theirs = [c.request("EVAL", source, 0, text) for c in both]
+        assert normal(ours) == normal(theirs), text
 
 
 @pytest.mark.parametrize("words", [

@@ -58,6 +58,38 @@ static const char *const hostile[] = {
     "while true do string.byte(string.rep('x', 7000), 1, -1) end",
     "local s = string.rep('x', 250000) while true do local c = s:upper():lower():reverse() end",
     "local s = string.rep('x', 400) .. '%' while true do pcall(string.format, s) end",
+    /* patterns */
+    "local s = string.rep('a', 200) return string.match(s, 'a*a*a*b')",
+    "local s = string.rep('a', 5000) while true do string.match(s, '.-b') end",
+    "local s = string.rep('a', 60) while true do string.find(s, 'a-a-b') end",
+    "local s = string.rep('(', 3000) while true do string.find(s, '%b()') end",
+    "local s = string.rep('a', 3000) while true do string.gsub(s, 'a', '') end",
+    "local s = string.rep('a', 3000) while true do for w in string.gmatch(s, '%a') do end end",
+    "local s = string.rep('a', 20000) while true do string.gsub(s, 'a', s) end",
+    "local s = string.rep('a', 3000) while true do s:gsub('.', function() while true do end end) "
+    "end",
+    "local s = string.rep('a', 100) while true do string.match(s, '(a-)%1b') end",
+    "local p = string.rep('a?', 100) while true do string.match('', p) string.match('a', p) end",
+    "while true do string.find('', string.rep('a*', 128)) end",
+    /* cjson */
+    "local t = {} t[1] = t t[2] = t return cjson.encode(t)",
+    "local t = {'x'} for i = 1, 40 do t = {t, t} end return cjson.encode(t)",
+    "return cjson.encode(string.rep('x', 100000))",
+    "local t = {} for i = 1, 20000 do t[i] = 'some text' end return cjson.encode(t)",
+    "while true do cjson.encode(string.rep('x', 80000)) end",
+    "local t = {} for i = 1, 5000 do t[i] = 1 / i end while true do cjson.encode(t) end",
+    "local t = {} for i = 1, 5000 do t[i] = {} end while true do pcall(cjson.encode, t) end",
+    "local t = {} for i = 1, 5000 do t[i] = {} end t[5001] = type while true do "
+    "pcall(cjson.encode, t) "
+    "end",
+    "return cjson.decode('[' .. string.rep('[],', 100000) .. '1]')",
+    "return cjson.decode('[' .. string.rep('1,', 150000) .. '1]')",
+    "return cjson.decode('[' .. string.rep('\"\",', 100000) .. '1]')",
+    "local s = '[' .. string.rep('[],', 1000) .. '1]' while true do cjson.decode(s) end",
+    "local s = '[' .. string.rep('1,', 9000) while true do pcall(cjson.decode, s) end",
+    "local s = '\"' .. string.rep('x', 400000) while true do pcall(cjson.decode, s) end",
+    "local s = string.rep('[', 1100) while true do pcall(cjson.decode, s) end",
+    "local t = {} while true do t[#t + 1] = cjson.decode('[1,2,{\"a\":[true,false,null]}]') end",
 };
 
 static void a_hostile_script_is_stopped(void **state)
@@ -156,6 +188,55 @@ static void ordinary_work_stays_far_below_the_limits(void **state)
     script_world_free(w);
 }
 
+/* The bound on the memory of a text is checked against what it takes, in the build of the tests. */
+static void a_text_takes_no_more_memory_than_was_reserved(void **state)
+{
+    (void)state;
+    static const char *const makers[] = {
+        "local s = '[' .. string.rep('[],', N) .. '1]'",
+        "local s = '[' .. string.rep('{},', N) .. '1]'",
+        "local s = '[' .. string.rep('1,', N) .. '1]'",
+        "local s = '[' .. string.rep('[1],', N) .. '1]'",
+        "local s = '[' .. string.rep('{\"a\":1},', N) .. '1]'",
+        "local s = string.rep('[', N) .. string.rep(']', N)",
+        "local s = string.rep('{\"a\":', N) .. '1' .. string.rep('}', N)",
+        "local t = {} for i = 1, N do t[i] = '\"' .. i .. '\"' end local s = '[' .. "
+        "table.concat(t, "
+        "',') .. ']'",
+        "local t = {} for i = 1, N do t[i] = '\"' .. i .. '\":' .. i end local s = '{' .. "
+        "table.concat(t, ',') .. '}'",
+        "local s = '\"' .. string.rep('x', N * 10) .. '\"'",
+    };
+    struct script_world *w = script_world_new(NULL, LIMIT_SCRIPT_CACHE_BYTES);
+    for (size_t i = 0; i < sizeof(makers) / sizeof(makers[0]); i++) {
+        for (int n = 1; n < 6000; n = n * 5 / 4 + 1) {
+            char source[512];
+            snprintf(source, sizeof(source),
+                     "local N = %d %s local ok, v = pcall(cjson.decode, s) if ok then return "
+                     "#cjson.encode(v) == #s end return v",
+                     n, makers[i]);
+            const char *said = run(w, source);
+            if (strcmp(said, ":1|") != 0 && strstr(said, "nested") == NULL &&
+                strstr(said, "LIMIT") == NULL) {
+                fail_msg("%s\n  got %s", source, said);
+            }
+        }
+    }
+    script_world_free(w);
+}
+
+static void patterns_are_short_enough_for_the_stack(void **state)
+{
+    (void)state;
+    struct script_world *w = script_world_new(NULL, LIMIT_SCRIPT_CACHE_BYTES);
+    assert_string_equal(run(w, "return string.find('', string.rep('a*', 128))"), ":1|");
+    assert_non_null(strstr(run(w, "return string.find('', string.rep('a*', 200000))"),
+                           "a pattern has at most 256 bytes"));
+    assert_non_null(strstr(run(w, "return ('x'):gsub(string.rep('(', 257), '')"),
+                           "a pattern has at most 256 bytes"));
+    script_world_free(w);
+}
+
 /* What earlier scripts left behind is not held against later ones. */
 static void garbage_does_not_add_up(void **state)
 {
@@ -178,6 +259,8 @@ int main(void)
         cmocka_unit_test(answers_without_an_end_are_refused),
         cmocka_unit_test(sources_are_bounded_as_well),
         cmocka_unit_test(ordinary_work_stays_far_below_the_limits),
+        cmocka_unit_test(patterns_are_short_enough_for_the_stack),
+        cmocka_unit_test(a_text_takes_no_more_memory_than_was_reserved),
         cmocka_unit_test(garbage_does_not_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
