@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import subprocess
 
 from conftest import ROOT, run
@@ -63,6 +64,12 @@ def test_tls_compares_with_clear_text_and_authorises():
     for words in ("TLS, 1 node, clients only, http: of clear text: ", "handshakes, full: ", "handshakes, resumed: ",
                   "auth = on, http: of auth = off: "):
         assert words in done.stdout, done.stdout
+
+
+def test_leases_never_end_early():
+    done = run(ROOT / "bench/lease_error.py", "--rounds", 1, "--locks", 8, "--ttl", 1, "--nodes", 3)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"quiet +leases 8  early 0  late_p50_ms \d", done.stdout) and re.search(r"leader_killed +leases 8  early 0 ", done.stdout), done.stdout
 
 
 def test_what_the_tools_do_not_know_is_refused():
