@@ -107,6 +107,8 @@ test("the_examples_of_the_readme_run", async (t) => {
     };
     const writer = "const writeBalance = async ({ fence }) => console.log(`fence ${fence > 0}`);\n";
     assert.equal(runIn(folder, process.execPath, write("first.mjs", writer + first.replace(named, JSON.stringify(cluster.endpoints)))), "fence true\n");
+    const common = read("README.md").match(/`const \{ Holdfast \} = (await import\("holdfast"\))`/)[1];
+    assert.equal(runIn(folder, process.execPath, write("common.cjs", `(async () => console.log(typeof (${common}).Holdfast))();\n`)), "function\n");
     const worker = "const work = async (lock) => lock.check();\n";
     runIn(folder, process.execPath, "--test", write("second.test.mjs", worker + second));
   } finally {
