@@ -1,6 +1,6 @@
 # The usual commands. Meson and Ninja do the work, behind scripts/build.
 
-.PHONY: all run docs test test-roots bench bench-overhead bench-peers sim sim-long chaos chaos-long lockset model mutants cluster conformance hostile-long go-race mixed failover fuzz sbom deb dist test-packages lint format clean help
+.PHONY: all run docs test test-roots bench bench-overhead bench-peers sim sim-long chaos chaos-long lockset model mutants cluster conformance redis-suites hostile-long go-race mixed failover fuzz sbom deb dist test-packages lint format clean help
 
 all: ## build build/ (-O2 -g, asserts on)
 	@scripts/build release
@@ -74,6 +74,10 @@ cluster: ## clusters of real processes, the long tests too, with and without san
 conformance: all ## every scenario of tests/conformance with the clients for C, Python, Go, Node.js; CLIENT=NAME for one; TABLE=1 writes the table of docs/CLIENTS.md
 	@scripts/setup test
 	@/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/conformance $(if $(CLIENT),--client $(CLIENT)) $(if $(TABLE),--table)
+
+redis-suites: all ## the tests of other projects' Redis lock libraries, on a cluster and on Redis; SUITE=NAME for one; TABLE=1 writes the table of docs/REDIS.md
+	@scripts/setup test suites
+	@/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/redis $(if $(SUITE),--suite $(SUITE)) $(if $(TABLE),--table)
 
 hostile-long: all ## tests of clients that want to exhaust a node, with IDLE=20000 idle connections, as root or with ulimit -n 20500
 	@scripts/setup test

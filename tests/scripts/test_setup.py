@@ -35,7 +35,7 @@ def test_an_unknown_part_is_refused():
     result = run(SETUP, "bulid")
     assert result.returncode == 1
     assert 'there is no part "bulid"' in result.stdout
-    assert "build, test, docs, peers, roots" in result.stdout
+    assert "build, test, suites, docs, peers, roots" in result.stdout
 
 
 def test_a_package_that_cannot_be_installed_is_named(tmp_path):
