@@ -241,9 +241,9 @@ def credentials(s):
 
 CHAPTERS = (locks, exactly_once, semaphores, multilocks, sessions, elections, fences, fences_for_proxies, fences_of_a_lock, fence_resets, operators,
             alerts, seed, cluster_itself, credentials)
-# Streams are in test_watch.py, history in test_history.py, log levels in test_config.py, the snapshot in test_snapshot_save.py, states of Terraform
-# in test_terraform.py.
-ELSEWHERE = {"lockHistory", "watch", "observe", "showLogLevel", "setLogLevel", "saveSnapshot", "terraformLock", "terraformLockByPut",
+# Streams are in test_watch.py and test_session_events.py, history in test_history.py, log levels in test_config.py, the snapshot in
+# test_snapshot_save.py, states of Terraform in test_terraform.py.
+ELSEWHERE = {"lockHistory", "watch", "observe", "sessionEvents", "showLogLevel", "setLogLevel", "saveSnapshot", "terraformLock", "terraformLockByPut",
              "terraformUnlock"}
 
 

@@ -233,7 +233,7 @@ def test_a_reader_that_does_not_read_is_dropped_with_a_word(make_cluster, stubs)
         def is_dropped():
             for _ in range(300):
                 held = service.Lock(stubs.lock.LockRequest(
-                    resource_id=name, client_id="c" * 250, metadata=json.dumps("m" * 2000)))
+                    resource_id=name, client_id="c" * 250, metadata=json.dumps("m" * 4000)))
                 service.Unlock(stubs.lock.UnlockRequest(
                     resource_id=name, client_id="c" * 250, fence_token=held.lock_handle.fence_token))
             metrics = node.request("GET", "/metrics").text

@@ -14,6 +14,8 @@
 #include "core/view.h"
 #include "fake_gateway.h"
 
+enum { PARTIES_TENANTS = 2 }; /* default, red (parties_auth.c) */
+
 struct party {
     void *conn;  /* NULL: none yet, or gone */
     bool is_odd; /* sent bytes that may be any request, so its answers tell less */
