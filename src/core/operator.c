@@ -26,10 +26,16 @@ const char *audit_action_name(enum audit_action action)
     return names[action];
 }
 
+const char *view_audit_action(unsigned number)
+{
+    return number < AUDIT_COUNT ? audit_action_name((enum audit_action)number) : NULL;
+}
+
 bool view_is_audit_action(struct slice action)
 {
-    for (unsigned i = 0; i < AUDIT_COUNT; i++) {
-        if (slice_equal(action, slice_of(audit_action_name((enum audit_action)i)))) {
+    const char *name;
+    for (unsigned i = 0; (name = view_audit_action(i)) != NULL; i++) {
+        if (slice_equal(action, slice_of(name))) {
             return true;
         }
     }

@@ -262,7 +262,9 @@ bool view_sink(const struct core *core, struct slice name, struct sink_view *out
 typedef void (*view_sink_fn)(void *ctx, const struct sink_view *sink);
 void view_sinks(const struct core *core, view_sink_fn on_sink, void *ctx);
 
-/* Whether audit records may have this action, in upper case. */
+/* The actions of audit records, from number 0; NULL: there are no more. */
+const char *view_audit_action(unsigned number);
+/* Whether it is one of them; upper case. */
 bool view_is_audit_action(struct slice action);
 
 /* False: no mark. Always sets `floor` (S11). */

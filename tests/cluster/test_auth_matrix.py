@@ -148,6 +148,7 @@ def grpc_rows(s):
         ADMIN + "Alerts": ("rows", "read", s.admin.AlertsRequest(), ""),
         ADMIN + "SetAlert": ("operate", "admin", s.admin.SetAlertRequest(prefix="app/", after={"seconds": 60}, **operator), ""),
         ADMIN + "RemoveAlert": ("operate", "admin", s.admin.RemoveAlertRequest(prefix="app/none", **operator), ""),
+        ADMIN + "Hot": ("cluster_read", "cluster", s.admin.HotRequest(), ""),
         ADMIN + "Cluster": ("caller", "caller", s.admin.ClusterRequest(), ""),
         ADMIN + "AddMember": ("cluster_admin", "cluster", s.admin.AddMemberRequest(id=1, peer_address="127.0.0.1:1"), ""),
         ADMIN + "PromoteMember": ("cluster_admin", "cluster", member, ""),

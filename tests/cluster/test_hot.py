@@ -4,7 +4,10 @@ import json
 import threading
 import time
 
+import pytest
+
 from cli_support import good, run_cli
+from grpc_support import channel_to, code_of, grpc, stubs  # noqa: F401
 from harness import PATIENCE, wait_until
 
 
@@ -73,6 +76,31 @@ def test_waits_count_when_they_end_and_a_new_leader_begins_again(make_cluster):
     wait_until(lambda: hot(leader, "wait")["leader"] != leader.id, "another node leads")
     second = hot(leader, "wait")
     assert second["prefixes"] == [] and second["since"] > first["since"] and second["term"] > first["term"]
+
+
+def test_grpc_answers_the_same(make_cluster, stubs):  # noqa: F811
+    cluster = make_cluster(3)
+    leader, follower = cluster.leader(), cluster.followers()[0]
+    for i in range(4):
+        assert leader.acquire(f"orders/{i}", ttl_ms=600000).json["acquired"]
+        assert not leader.acquire(f"orders/{i}", client="other").json["acquired"]
+    assert leader.acquire("backup", ttl_ms=600000).json["acquired"]
+    with channel_to(follower) as channel:
+        admin = stubs.admin_grpc.AdminServiceStub(channel)
+        found = admin.Hot(stubs.admin.HotRequest(by="HOT_BY_RATE"))
+        assert (found.node, found.leader, found.by) == (follower.id, leader.id, stubs.admin.HOT_BY_RATE) and found.term >= 1
+        assert abs(found.since.ToDatetime().timestamp() - time.time()) < 3600
+        assert [(row.tenant, row.prefix, row.error) for row in found.prefixes] == [("default", "orders/", 0), ("default", "backup", 0)]
+        window_s = max(found.window.ToTimedelta().total_seconds(), 1)
+        assert abs(found.prefixes[0].per_second * window_s - 8) < 0.1 and abs(found.total_per_second * window_s - 9) < 0.1
+        assert abs(found.prefixes[0].share - 8 / 9) < 0.001
+        contended = admin.Hot(stubs.admin.HotRequest())
+        assert contended.by == stubs.admin.HOT_BY_CONTENTION and [row.prefix for row in contended.prefixes] == ["orders/"]
+        assert len(admin.Hot(stubs.admin.HotRequest(by="HOT_BY_RATE", limit=1)).prefixes) == 1
+        for bad in (stubs.admin.HotRequest(by=9), stubs.admin.HotRequest(limit=101)):
+            with pytest.raises(grpc.RpcError) as refused:
+                admin.Hot(bad)
+            assert code_of(refused.value)[1] == "field_range"
 
 
 def test_bad_parameters_are_refused(make_cluster):

@@ -2,6 +2,7 @@
  * does not check is refused. */
 #include "base_testing.h"
 
+#include <holdfast/v1/admin.pb-c.h>
 #include <holdfast/v1/lock.pb-c.h>
 
 #include "service/grpc/message.h"
@@ -66,6 +67,31 @@ static void a_message_with_all_kinds_of_fields_is_the_same(void **state)
     m.seq = UINT64_MAX;
     m.tier = HOLDFAST__V1__TIER__EFFICIENCY;
     assert_same(&m.base);
+}
+
+static void doubles_are_written_as_protobuf_c_writes_them(void **state)
+{
+    (void)state;
+    static const double values[] = {0, 1.5, -2.25, 1e300, 1e-300, 123456.789};
+    uint8_t *bytes = malloc(MAX);
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        Holdfast__V1__HotPrefix row = HOLDFAST__V1__HOT_PREFIX__INIT;
+        Holdfast__V1__HotPrefix *rows[] = {&row};
+        Holdfast__V1__HotResponse m = HOLDFAST__V1__HOT_RESPONSE__INIT;
+        row.prefix = (char *)"orders/";
+        row.per_second = values[i];
+        row.share = -values[i];
+        m.total_per_second = values[i];
+        m.prefixes = rows;
+        m.n_prefixes = 1;
+        if (values[i] == 0) {
+            row.share = 0; /* -0 is not the default value */
+        }
+        buffer_truncate(&out, 0);
+        assert_true(message_write(&m.base, &out));
+        assert_true(slice_equal(buffer_bytes(&out), packed(&m.base, bytes)));
+    }
+    free(bytes);
 }
 
 static void repeated_fields_are_the_same(void **state)
@@ -267,6 +293,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_message_with_all_kinds_of_fields_is_the_same),
+        TEST(doubles_are_written_as_protobuf_c_writes_them),
         TEST(repeated_fields_are_the_same),
         TEST(embedded_messages_of_any_length_are_the_same),
         TEST(a_oneof_is_written_even_if_it_is_empty_and_the_last_one_counts),

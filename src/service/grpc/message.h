@@ -2,7 +2,7 @@
  *
  * protobuf-c itself needs two passes, does not check UTF-8, and reads the string "a\0b" as "a".
  * Supported types: string, bytes, bool, int32, int64, uint32, uint64, enum, message; repeated
- * string, bytes and message; oneof. */
+ * string, bytes and message; oneof. A double is written only: no request has one. */
 #ifndef HOLDFAST_SERVICE_GRPC_MESSAGE_H
 #define HOLDFAST_SERVICE_GRPC_MESSAGE_H
 

@@ -2,6 +2,8 @@
  * left for it; a longer one moves the message up. */
 #include "service/grpc/message.h"
 
+#include "base/codec.h"
+
 enum { VARINT_MAX = 10, TAG_MAX = 5, STEP = 256 };
 
 /* Bytes up to `at` are written; they are committed when more space is reserved. */
@@ -59,6 +61,20 @@ static bool put_number(struct output *o, uint32_t number, uint64_t value)
     }
     put_varint(o, (uint64_t)number << 3);
     put_varint(o, value);
+    return true;
+}
+
+static bool put_double(struct output *o, uint32_t number, const double *value)
+{
+    if (!has_space(o, TAG_MAX + 8)) {
+        return false;
+    }
+    uint64_t bits;
+    memcpy(&bits, value, 8);
+    bits = little_endian(bits);
+    put_varint(o, (uint64_t)number << 3 | 1);
+    memcpy(o->at, &bits, 8);
+    o->at += 8;
     return true;
 }
 
@@ -121,6 +137,8 @@ static bool is_default(const ProtobufCFieldDescriptor *field, const void *member
         return ((const ProtobufCBinaryData *)member)->len == 0;
     case PROTOBUF_C_TYPE_MESSAGE:
         return *(ProtobufCMessage *const *)member == NULL;
+    case PROTOBUF_C_TYPE_DOUBLE:
+        return *(const double *)member == 0;
     default:
         return number_of(field, member) == 0;
     }
@@ -141,6 +159,8 @@ static bool put_member(struct output *o, const ProtobufCFieldDescriptor *field, 
         const ProtobufCMessage *message = *(ProtobufCMessage *const *)member;
         return message == NULL || put_message(o, field->id, message);
     }
+    case PROTOBUF_C_TYPE_DOUBLE:
+        return put_double(o, field->id, member);
     default:
         return put_number(o, field->id, number_of(field, member));
     }

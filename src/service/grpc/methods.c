@@ -48,6 +48,7 @@ static const struct rpc_method methods[] = {
     ONE(ADMIN "Alerts", holdfast__v1__alerts_request, rpc_alerts, NEED_ROWS),
     ONE(ADMIN "SetAlert", holdfast__v1__set_alert_request, rpc_alert_set, NEED_OPERATE),
     ONE(ADMIN "RemoveAlert", holdfast__v1__remove_alert_request, rpc_alert_remove, NEED_OPERATE),
+    ONE(ADMIN "Hot", holdfast__v1__hot_request, rpc_hot, NEED_CLUSTER_READ),
     ONE(ADMIN "Cluster", holdfast__v1__cluster_request, rpc_cluster, NEED_CALLER),
     ONE(ADMIN "AddMember", holdfast__v1__add_member_request, rpc_member_add, NEED_CLUSTER_ADMIN),
     ONE(ADMIN "PromoteMember", holdfast__v1__member_request, rpc_member_promote,

@@ -138,6 +138,8 @@ void rpc_member_transfer(struct api_request *x, const void *message);
 void rpc_alerts(struct api_request *x, const void *message);
 void rpc_alert_set(struct api_request *x, const void *message);
 void rpc_alert_remove(struct api_request *x, const void *message);
+/* hot.c */
+void rpc_hot(struct api_request *x, const void *message);
 /* search.c */
 void rpc_history(struct api_request *x, const void *message);
 void rpc_audit(struct api_request *x, const void *message);

@@ -1,18 +1,8 @@
 /* GET /api/v1/hot: the busiest prefixes of lock names, from the leader's memory (node/counts/hot.h). */
-#include <inttypes.h>
 #include <stdio.h>
 
-#include "core/policy.h"
 #include "service/http/api.h"
 #include "service/request/leader_hot.h"
-
-/* Acquires, or seconds, in each second. */
-static double per_second(const struct leader_hot *hot, uint64_t weight)
-{
-    bool is_time = hot->by == HOT_HOLD || hot->by == HOT_WAIT;
-    double seconds = hot->window_us < 1000000 ? 1 : (double)hot->window_us / 1000000;
-    return (double)weight / (is_time ? 1000000 : HOT_EVENT) / seconds;
-}
 
 static void put_number(struct json_writer *w, const char *key, double value)
 {
@@ -24,16 +14,13 @@ static void put_number(struct json_writer *w, const char *key, double value)
 static void put_row(struct api_request *x, struct json_writer *w, const struct leader_hot *hot,
                     const struct hot_row *row)
 {
-    struct tenant_view tenant;
-    char number[24];
-    bool is_known = policy_tenant(service_policy(x->service), row->tenant, &tenant);
-    (void)snprintf(number, sizeof(number), "%" PRIu32, row->tenant);
+    char tenant[HOT_TENANT_TEXT];
     json_write_open(w, '{');
-    json_put_string(w, "tenant", is_known ? tenant.name : slice_of(number)); /* removed */
+    json_put_string(w, "tenant", hot_tenant(service_policy(x->service), row, tenant));
     json_put_string(w, "prefix", slice_make(row->prefix, row->prefix_len));
-    put_number(w, "per_second", per_second(hot, row->weight));
-    put_number(w, "error", per_second(hot, row->error));
-    put_number(w, "share", hot->total == 0 ? 0 : (double)row->weight / (double)hot->total);
+    put_number(w, "per_second", hot_per_second(hot, row->weight));
+    put_number(w, "error", hot_per_second(hot, row->error));
+    put_number(w, "share", hot_share(hot, row));
     json_write_close(w);
 }
 
@@ -50,7 +37,7 @@ static void render_hot(struct api_request *x, const struct result *r, struct jso
     json_put_text(w, "by", hot_by_name((enum hot_by)hot.by));
     json_put_time(w, "since", hot.since_wall_ms);
     json_put_u64(w, "window_ms", hot.window_us / 1000);
-    put_number(w, "total_per_second", per_second(&hot, hot.total));
+    put_number(w, "total_per_second", hot_per_second(&hot, hot.total));
     json_put_open(w, "prefixes", '[');
     for (uint32_t i = 0; i < hot.count; i++) {
         put_row(x, w, &hot, &hot.rows[i]);

@@ -10,6 +10,7 @@
 enum {
     SEARCH_MS = 5000,               /* then a page ends, although it is empty */
     CLOCK_SLACK_MS = 24 * 3600000u, /* the wall clock of later records may be that much earlier */
+    ACTIONS_TEXT = 512,             /* the names of all actions */
 };
 
 struct audit_search {
@@ -314,6 +315,18 @@ static void to_upper(uint8_t *text, size_t len)
     }
 }
 
+static void refuse_action(struct api_request *x)
+{
+    char text[ACTIONS_TEXT];
+    const char *name;
+    size_t len = (size_t)snprintf(text, sizeof(text), "action: must be one of");
+    for (unsigned i = 0; (name = view_audit_action(i)) != NULL; i++) {
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s %s", i == 0 ? "" : ",", name);
+        hf_assert(len < sizeof(text));
+    }
+    api_request_fail(x, HF_FIELD_RANGE, text);
+}
+
 bool audit_query_check(struct api_request *x, const struct audit_query *query)
 {
     uint8_t action[AUDIT_ACTION_MAX];
@@ -322,8 +335,7 @@ bool audit_query_check(struct api_request *x, const struct audit_query *query)
         memcpy(action, query->action.data, query->action.len);
         to_upper(action, query->action.len);
         if (!view_is_audit_action(slice_make(action, query->action.len))) {
-            api_request_fail(x, HF_FIELD_RANGE,
-                             "action: there is no such action; openapi.yaml has the list");
+            refuse_action(x);
             return false;
         }
     }

@@ -1,6 +1,9 @@
 /* See leader_hot.h. */
 #include "service/request/leader_hot.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 enum { HEAD_BYTES = 64, ROW_BYTES = 4 + 4 + 8 + 8 + HOT_PREFIX_MAX };
 
 const char *hot_by_name(enum hot_by by)
@@ -76,4 +79,27 @@ bool leader_hot_read(struct slice answer, struct leader_hot *f)
         }
     }
     return reader_done(r);
+}
+
+double hot_per_second(const struct leader_hot *hot, uint64_t weight)
+{
+    bool is_time = hot->by == HOT_HOLD || hot->by == HOT_WAIT;
+    double seconds = hot->window_us < 1000000 ? 1 : (double)hot->window_us / 1000000;
+    return (double)weight / (is_time ? 1000000 : HOT_EVENT) / seconds;
+}
+
+struct slice hot_tenant(const struct policy *policy, const struct hot_row *row,
+                        char text[HOT_TENANT_TEXT])
+{
+    struct tenant_view tenant;
+    if (policy_tenant(policy, row->tenant, &tenant)) {
+        return tenant.name;
+    }
+    (void)snprintf(text, HOT_TENANT_TEXT, "%" PRIu32, row->tenant);
+    return slice_of(text);
+}
+
+double hot_share(const struct leader_hot *hot, const struct hot_row *row)
+{
+    return hot->total == 0 ? 0 : (double)row->weight / (double)hot->total;
 }

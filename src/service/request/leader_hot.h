@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "core/field.h"
+#include "core/policy.h"
 #include "service/request/leader_query.h"
 
 /* What is added up for a prefix. */
@@ -60,5 +61,13 @@ bool leader_hot_answer(const struct leader_hot *hot, struct slice query, struct 
 bool leader_hot_read(struct slice answer, struct leader_hot *out);
 
 const char *hot_by_name(enum hot_by by);
+/* Acquires, or seconds, in each second. `weight`: of a row, or the total. */
+double hot_per_second(const struct leader_hot *hot, uint64_t weight);
+/* The name of its tenant; of a removed one the number, in `text`. */
+enum { HOT_TENANT_TEXT = 24 };
+struct slice hot_tenant(const struct policy *policy, const struct hot_row *row,
+                        char text[HOT_TENANT_TEXT]);
+/* Of the total. */
+double hot_share(const struct leader_hot *hot, const struct hot_row *row);
 
 #endif
