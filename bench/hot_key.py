@@ -1,20 +1,25 @@
 #!/usr/bin/python3
-"""One key that many clients change, beside fresh keys, on one cluster, by redis-benchmark.
+"""One key that many clients change, beside fresh keys, on one cluster, by redis-benchmark; and one lock that many clients want.
 
-    bench/hot_key.py [--rounds 5] [--requests 20000] [--connections 50] [--nodes 5]
+    bench/hot_key.py [--rounds 5] [--requests 20000] [--connections 50] [--clients 20] [--seconds 4] [--nodes 5]
 
   fresh     SET k:RANDOM v NX PX 30000 at the leader: what the cluster does when no two clients meet
   leader    INCR of one key at the leader
   follower  INCR of one key through another node
   window    a script at the leader: INCR, and PEXPIRE by the first in the window, as rate limiters do
+  lock      cycles of one lock at the leader: each of the clients repeats SET NX PX until it has it, then releases it by the
+            script that compares the value, and begins again
+  lone      the same with one client
 
 Every round measures all of them. At the end of each, the number of the counter must be the number of requests: no change is
-lost, and none is made twice."""
+lost, and none is made twice. The lock has at most one holder at any time."""
 
 import argparse
+import selectors
 import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from statistics import median
 
@@ -23,7 +28,75 @@ from redis_compare import address
 from services import DIES_WITH_US, HoldfastResp, program
 
 AIM = 0.5
+LOCK_AIM = 0.5
 WINDOW = "local n = redis.call('INCR', KEYS[1]); if n == 1 then redis.call('PEXPIRE', KEYS[1], 600000) end; return n"
+
+
+RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
+
+
+def words_of(*words):
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in (w.encode() for w in words))
+
+
+class Contender:
+    """A client of one lock. `holders` has the clients that hold it now."""
+
+    def __init__(self, port, key, number, sha, holders):
+        self.socket = socket.create_connection(("127.0.0.1", port), 10)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.take = words_of("SET", key, f"client-{number}", "NX", "PX", "30000")
+        self.release = words_of("EVALSHA", sha, "1", key, f"client-{number}")
+        self.holders = holders
+        self.data = b""
+        self.waits = []
+        self.cycles = 0
+        self.begin()
+
+    def begin(self):
+        self.began = time.perf_counter()
+        self.socket.sendall(self.take)
+
+    def on_bytes(self, goes_on):
+        self.data += self.socket.recv(100)
+        if not self.data.endswith(b"\r\n"):
+            return
+        answer, self.data = self.data, b""
+        if answer == b"$-1\r\n" and goes_on:
+            self.socket.sendall(self.take)
+        elif answer == b"+OK\r\n":
+            self.waits.append(time.perf_counter() - self.began)
+            self.holders.add(self)
+            if len(self.holders) > 1:
+                raise SystemExit("bench: two clients hold the lock")
+            self.holders.remove(self)  # before the release is sent: the next client may have it before our answer
+            self.socket.sendall(self.release)
+        elif answer == b":1\r\n":
+            self.cycles += 1
+            if goes_on:
+                self.begin()
+        elif answer != b"$-1\r\n":
+            raise SystemExit(f"bench: unexpected answer {answer[:100]}")
+
+
+def contend(port, key, clients, seconds):
+    """Cycles a second, and the median of the times from a client's first SET to its grant."""
+    with socket.create_connection(("127.0.0.1", port), 10) as line:
+        line.sendall(words_of("SCRIPT", "LOAD", RELEASE))
+        sha = line.recv(100).split()[1].decode()
+    holders = set()
+    everybody = [Contender(port, key, number, sha, holders) for number in range(clients)]
+    with selectors.DefaultSelector() as selector:
+        for client in everybody:
+            selector.register(client.socket, selectors.EVENT_READ, client)
+        began = time.perf_counter()
+        while (now := time.perf_counter()) < began + seconds:
+            for event, _ in selector.select(began + seconds - now):
+                event.data.on_bytes(True)
+    cycles = sum(client.cycles for client in everybody)
+    for client in everybody:
+        client.socket.close()
+    return cycles / seconds, 1000 * median(wait for client in everybody for wait in client.waits)
 
 
 def run(port, options, *words):
@@ -60,7 +133,10 @@ def one_round(service, number, options):
         "follower": counted(follower, options, f"follower{number}", "INCR", f"follower{number}"),
         "window": counted(leader, options, f"window{number}", "EVAL", WINDOW, "1", f"window{number}"),
     }
-    print("  round {}: {}".format(number + 1, ", ".join(f"{name} {rate:,.0f}/s" for name, rate in found.items())), flush=True)
+    found["lone"], found["lone_p50_ms"] = contend(leader, f"lone{number}", 1, options.seconds)
+    found["lock"], found["lock_p50_ms"] = contend(leader, f"lock{number}", options.clients, options.seconds)
+    shown = [f"{name} {value:,.2f} ms" if name.endswith("ms") else f"{name} {value:,.0f}/s" for name, value in found.items()]
+    print(f"  round {number + 1}: {', '.join(shown)}", flush=True)
     return found
 
 
@@ -69,12 +145,15 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--requests", type=int, default=20000)
     parser.add_argument("--connections", type=int, default=50)
+    parser.add_argument("--clients", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--nodes", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="holdfast-hot-") as folder, HoldfastResp(options.nodes, Path(folder)) as service:
         rounds = [one_round(service, number, options) for number in range(options.rounds)]
     aims = [check_aim(f"INCR of one key, {name} / fresh keys", median(r[name] / r["fresh"] for r in rounds), AIM)
             for name in ("leader", "follower", "window")]
+    aims.append(check_aim("cycles of one lock, many clients / one", median(r["lock"] / r["lone"] for r in rounds), LOCK_AIM))
     print(f"results: {save('hot_key', {'rounds': rounds, 'aims': aims})}")
 
 

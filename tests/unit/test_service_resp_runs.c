@@ -245,6 +245,43 @@ static void a_run_that_never_gets_its_turn_is_given_up(void **state)
     assert_int_equal(world.gateway.submitted[COMMAND_TRANSACT], 0);
 }
 
+/* Acquires of other clients are under way: they cannot change a lock that is held. */
+static void a_held_lock_is_released_while_others_want_it(void **state)
+{
+    struct resp_client *c = client();
+    resp_request(c, "SET a v NX PX 60000", "+OK|");
+    resp_request(c, "SET b v NX PX 60000", "+OK|");
+    world.service->gateway.is_settled = is_never_settled;
+    resp_request(c, "EVAL \"return redis.call('GET', KEYS[1])\" 1 a", "$1|v|");
+    resp_request(c, "DEL a", ":1|");
+    uint64_t before = submitted(COMMAND_TRANSACT);
+    resp_say(c, "DEL a"); /* it is free: an acquire may take it */
+    assert_int_equal(submitted(COMMAND_TRANSACT), before);
+    world.service->gateway.is_settled = NULL;
+    resp_world_pass(&world, 10);
+    resp_expect(c, ":0|");
+}
+
+/* A run that has met a conflict is not tried early again: clients of other nodes change the key. */
+static void a_run_that_was_too_early_waits_for_its_turn(void **state)
+{
+    struct resp_client *c = client();
+    resp_request(c, "INCR n", ":1|");
+    world.service->gateway.is_settled = is_never_settled;
+    world.gateway.is_held = true;
+    resp_send_only(c, "INCR n\r\n");
+    resp_world_run(&world);
+    uint64_t before = submitted(COMMAND_TRANSACT);
+    count_elsewhere("n", 100);
+    world.gateway.is_held = false;
+    resp_world_run(&world);
+    assert_int_equal(submitted(COMMAND_TRANSACT), before);
+    world.service->gateway.is_settled = NULL;
+    resp_world_pass(&world, 10);
+    resp_expect(c, ":101|");
+    assert_int_equal(conflicts(), 1);
+}
+
 static void multi_and_exec_are_one_transaction(void **state)
 {
     struct resp_client *a = client();
@@ -524,6 +561,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(after_eight_conflicts_the_client_gets_try_again, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_run_that_never_gets_its_turn_is_given_up, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_held_lock_is_released_while_others_want_it, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_run_that_was_too_early_waits_for_its_turn, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(multi_and_exec_are_one_transaction, set_up, tear_down),
         cmocka_unit_test_setup_teardown(keys_of_the_tier_efficiency_are_in_the_memory_of_the_leader,

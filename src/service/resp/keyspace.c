@@ -38,6 +38,7 @@ bool keyspace_begin(struct keyspace *k, struct caller_id who, struct slice clien
     k->is_script = false;
     k->is_flush = false;
     k->is_early = false;
+    k->is_hopeful = false;
     k->is_busy = false;
     k->is_denied = false;
     k->conn = NULL;
@@ -124,11 +125,12 @@ static void view(struct keyspace *k, struct slice name, struct key_view *out)
     enum uncommitted_state state =
         k->is_read_only ? UNCOMMITTED_NONE
                         : uncommitted_look(&k->uncommitted, k->core, tenant, name, out);
-    k->is_busy =
-        k->is_busy || state == UNCOMMITTED_BUSY || (k->is_early && state != UNCOMMITTED_KNOWN);
     if (state != UNCOMMITTED_KNOWN) {
         view_key(k->core, tenant, name, out);
     }
+    bool is_free = out->kind == KEY_ABSENT || out->kind == KEY_RESERVED;
+    k->is_busy = k->is_busy || state == UNCOMMITTED_BUSY ||
+                 (k->is_early && state == UNCOMMITTED_NONE && (is_free || !k->is_hopeful));
 }
 
 bool resp_name_in(const struct service *s, uint32_t database, struct slice key,

@@ -49,10 +49,11 @@ struct keyspace {
     uint32_t database;   /* of the client */
     bool is_read_only;   /* after a barrier: no checks, no changes */
     bool is_script;
-    bool is_flush;  /* versions are not checked: keys are removed whatever they are (flush.c) */
-    bool is_early;  /* commands of others are under way: only keys that are KNOWN may be read */
-    bool is_busy;   /* has read a key that is not known yet (uncommitted.h) */
-    bool is_denied; /* a right is missing by the policy applied here; `denial` is the first text */
+    bool is_flush;   /* versions are not checked: keys are removed whatever they are (flush.c) */
+    bool is_early;   /* commands of others are under way: only keys that are KNOWN may be read */
+    bool is_hopeful; /* ... and keys that are present: an acquire under way does not change them */
+    bool is_busy;    /* has read a key that is not known yet (uncommitted.h) */
+    bool is_denied;  /* a right is missing by the policy applied here; `denial` is the first text */
     char denial[AUTH_TEXT];
     uint32_t count;
     struct key keys[LIMIT_CHECKS];

@@ -1,7 +1,7 @@
 /* Commands and scripts that change keys (keyspace.h). The leader starts runs when its last batch is
  * applied and the next is not sealed, and earlier if they read only what the runs before them will
- * leave (uncommitted.h); other nodes at once. A conflict repeats the run, on a follower after a
- * barrier: its state may be too old. */
+ * leave (uncommitted.h) and keys that are held; other nodes at once. A conflict repeats the run, on
+ * a follower after a barrier: its state may be too old. */
 #include <inttypes.h>
 
 #include "service/resp/conn.h"
@@ -258,6 +258,7 @@ static void run(struct resp_conn *conn, bool is_early)
     k->conn = conn;
     k->database = conn->database;
     k->is_early = is_early;
+    k->is_hopeful = conn->attempts == 0; /* clients of other nodes may change the key, too */
     conn->command->run(k, args, count, &sink);
     if (k->is_denied && !conn->has_policy && !leads(s)) {
         buffer_truncate(&conn->reply, 0);
@@ -276,6 +277,7 @@ static void run(struct resp_conn *conn, bool is_early)
     }
     if (keyspace_is_busy(k)) {
         conn->busy_index = core_index(k->core) + 1; /* no retry before the core's index moves */
+        conn->busy_early = is_early;
         list_append(&resp_shared(conn)->pending, &conn->pending);
         return;
     }
@@ -337,8 +339,8 @@ void service_transact(struct service *s)
             answer_error(conn, HF_UNAVAILABLE); /* the batch in flight has no majority */
         } else if (conn->give_up_ms <= now_ms) {
             answer_try_again(conn);
-        } else if ((!may_run && uncommitted_is_empty(uncommitted)) ||
-                   conn->busy_index == index + 1) {
+        } else if ((!may_run && conn->attempts > 0 && uncommitted_is_empty(uncommitted)) ||
+                   (conn->busy_index == index + 1 && !(may_run && conn->busy_early))) {
             list_append(&shared->pending, &conn->pending);
         } else if (conn->needs_barrier) {
             s->source = conn->source;
