@@ -7,7 +7,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as xml
 
-from sources import node_modules
+from sources import PROGRAMS, node_modules
 from suites import Program
 
 TEXT = 2000  # characters kept of a failure
@@ -60,8 +60,12 @@ def _junit(report, prefix):
 
 def pytest(suite, tree, folder):
     report = folder / "report.xml"
-    _run(suite, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "filterwarnings=default", "-o", "junit_family=xunit1",
-                 f"--junitxml={report}", *suite.options, *suite.tests], tree, report, PYTHONPATH=str(tree), PYTHONDONTWRITEBYTECODE="1")
+    tests, path = suite.tests, tree
+    if isinstance(suite.source, Program):
+        tests, path = [suite.source.file], folder / "library"
+    _run(suite, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "filterwarnings=default", "-o", "addopts=", "-o",
+                 "junit_family=xunit1", f"--junitxml={report}", *suite.options, *tests], tree, report,
+         PYTHONPATH=os.pathsep.join([str(path), str(path / "tests")]), PYTHONDONTWRITEBYTECODE="1")
     return _junit(report, lambda case: f"{case.get('classname')}::")
 
 
@@ -81,6 +85,11 @@ def mocha(suite, tree, folder):
 
 
 def phpunit(suite, tree, folder):
-    report = folder / "report.xml"
-    _run(suite, ["phpunit", "--no-configuration", "--log-junit", report, *suite.options, *suite.tests], tree, report)
-    return _junit(report, lambda case: f"{(case.get('class') or '').rpartition(chr(92))[2]}::")
+    """It takes one file or folder at a time."""
+    found = {}
+    for number, tests in enumerate(suite.tests):
+        report = folder / f"report-{number}.xml"
+        _run(suite, ["phpunit", "--no-configuration", "--bootstrap", PROGRAMS / "autoload.php", "--log-junit", report, *suite.options, tests],
+             tree, report)
+        found.update(_junit(report, lambda case: f"{(case.get('class') or '').rpartition(chr(92))[2]}::"))
+    return found

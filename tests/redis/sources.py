@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast"
 ARCHIVES = CACHE / "redis-suites"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+PROGRAMS = Path(__file__).resolve().parent / "programs"
 NODE = ROOT / "tests" / "node"
 SECONDS = 300
 
@@ -169,7 +170,7 @@ def place(source, folder):
         return tree
     assert isinstance(source, Program)
     tree = folder / "program"
-    shutil.copytree(Path(__file__).parent / "programs", tree)
+    shutil.copytree(PROGRAMS, tree)
     if isinstance(source.source, Npm):
         link_packages(folder / "node_modules", source.source.uses)
     else:
