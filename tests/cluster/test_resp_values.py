@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import time
 
 import pytest
 import redis
@@ -59,13 +60,28 @@ def test_redis_benchmark_sets_one_key_from_ten_connections(make_cluster):
 def test_a_lock_of_a_connection_that_is_gone_ends_with_its_ttl(make_cluster):
     cluster = make_cluster(3)
     with connect(cluster.leader()) as first:
+        began = time.monotonic()
         assert first.set("l", "mine", nx=True, px=1500)
     with connect(cluster.followers()[0]) as second:
         refused = 0
         while not second.set("l", "next", nx=True, px=30000):
             refused += 1
             assert second.pttl("l") <= 1500
+        assert time.monotonic() - began >= 1.5
         assert refused > 0 and second.get("l") == "next"
+
+
+def test_nodes_of_one_cluster_are_no_independent_servers_for_redlock(make_cluster):
+    release = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+    clients = [connect(node) for node in make_cluster(3)]
+    # One of three is no majority: the library releases it everywhere.
+    assert [client.set("r", "mine", nx=True, px=30000) for client in clients] == [True, None, None]
+    assert [client.eval(release, 1, "r", "mine") for client in clients] == [1, 0, 0]
+    # With one endpoint, one of one is a majority, whichever node it is.
+    for client in reversed(clients):
+        assert client.set("r", "mine", nx=True, px=30000)
+        assert client.eval(release, 1, "r", "mine") == 1
+        client.close()
 
 
 def test_ping_may_say_that_no_majority_is_reached(make_cluster):
