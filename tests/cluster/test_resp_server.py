@@ -191,6 +191,18 @@ def test_a_flush_is_not_possible_in_scripts_and_transactions(node):  # noqa: F81
             client.pipeline().flushdb().execute()
 
 
+def test_keys_in_the_memory_of_the_leader_are_flushed(make_cluster):
+    leader = make_cluster(3, "--resp-tier", "efficiency").leader()
+    with connect(leader) as client, connect(leader) as owner:
+        for i in range(100):
+            assert owner.set(f"memory/{i}", "v", nx=True, px=600000)
+            owner.incr(f"memory/n{i}")
+        assert leader.acquire("other", tier="EFFICIENCY").json["acquired"]
+        assert client.flushdb() is True
+        assert client.keys("memory/*") == [] and client.exists("other") == 1
+        assert len(records_of_flushes(leader)) > 0
+
+
 def test_a_flush_is_refused_where_deletion_is(make_cluster):
     alone = make_cluster(1, "--resp-del", "refuse").leader()
     with connect(alone) as client:

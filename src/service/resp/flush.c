@@ -98,7 +98,7 @@ void key_flush(struct keyspace *k, const struct slice *args, uint32_t count,
     }
     k->is_flush = true;
     uint64_t at = conn->flush.cursor;
-    for (uint32_t i = 0; i < FLUSH_PAGES && at != FLUSH_END && k->count < FLUSH_PAGE; i++) {
+    for (uint32_t i = 0; i < FLUSH_PAGES && at != FLUSH_END && k->count < LIMIT_EFFECTS; i++) {
         uint64_t next = walk_page(&f, at);
         if (f.is_full) {
             break; /* the rest of this page follows in the next transaction */
