@@ -107,7 +107,7 @@ static const struct cli_command commands[] = {
      "its first start or while it runs. The checks: settings, data folder, file system, free space, speed of a\n"
      "synced write (a test file of 256 KiB without a name, for at most two seconds), open files, memory, clock and\n"
      "its source, certificate, CA and peer secret, ports, other nodes (peer and client address, time to answer,\n"
-     "cluster, version, clock). Limits are those of this shell; a service manager may set others.\n\n"
+     "cluster, versions, clock). Limits are those of this shell; a service manager may set others.\n\n"
      "The exit code is 0 without a failed check (there may be warnings), 1 with one, 64 for wrong usage."},
     {"top", "show the cluster and its busiest locks, updated continuously", "[PREFIX]", "holdfast top --sort wait billing/", top_main,
      top_options,

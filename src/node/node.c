@@ -91,6 +91,7 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
         .on_failed = node_on_disk_failed};
     n->fetch = snapshot_fetch_new(&fetch);
     struct service_options service = {.memory = o->memory,
+                                      .program_version = o->program_version,
                                       .gateway = node_gateway(n),
                                       .ttl_min_ms = o->ttl_min_ms,
                                       .resp_ttl_min_ms = o->resp_ttl_min_ms,

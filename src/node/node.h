@@ -55,6 +55,7 @@ struct node_options {
     uint64_t id;
     const char *data;
     const char *cluster_name;
+    const char *program_version; /* shown to operators; static */
     struct node_member
         members[LIMIT_NODES]; /* of a new cluster, or of one to join; self included */
     uint32_t member_count;

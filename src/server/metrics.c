@@ -253,8 +253,15 @@ static void put_table(struct buffer *out, const struct metric *table, size_t cou
     }
 }
 
+static void put_build(struct buffer *out)
+{
+    metrics_put_title(out, "build_info", GAUGE, "1; the label has the version of the program.");
+    buffer_append_text(out, "holdfast_build_info{version=\"" HOLDFAST_VERSION "\"} 1\n");
+}
+
 void metrics_write(const struct node_view *view, const struct metric_rows *rows, struct buffer *out)
 {
+    put_build(out);
     put_table(out, metrics, sizeof(metrics) / sizeof(metrics[0]), view);
     if (view->has_events) {
         put_table(out, event_metrics, sizeof(event_metrics) / sizeof(event_metrics[0]), view);

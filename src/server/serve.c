@@ -263,6 +263,7 @@ static void fill_options(struct serve *s, struct node_options *o)
         .id = c->id,
         .data = c->data,
         .cluster_name = c->cluster_name,
+        .program_version = HOLDFAST_VERSION,
         .member_count = c->member_count,
         .bootstrap = c->bootstrap,
         .join = c->join,

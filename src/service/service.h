@@ -57,10 +57,11 @@ struct service_options {
     enum tier resp_tier;                          /* of Redis keys (S10) */
     char resp_password[SERVICE_PASSWORD_MAX + 1]; /* "": none is required */
     bool resp_ping_serving;                       /* PING is an error while no leader serves */
-    bool resp_del_refused;    /* DEL of another client's lock is an error, not a force-unlock */
-    bool auth;                /* every request needs a principal */
-    const char *server_names; /* allowed in Host (host.h); NULL: none; must stay valid */
-    struct service_log log;   /* `each` NULL: not available */
+    bool resp_del_refused;       /* DEL of another client's lock is an error, not a force-unlock */
+    bool auth;                   /* every request needs a principal */
+    const char *server_names;    /* allowed in Host (host.h); NULL: none; must stay valid */
+    const char *program_version; /* shown; NULL: not known; must stay valid */
+    struct service_log log;      /* `each` NULL: not available */
 };
 
 /* service_free: close the connections first. The gateway must not call `done` of calls still in

@@ -1,9 +1,12 @@
 """`holdfast doctor` on machines and settings with made faults."""
 
+import http.server
 import json
 import os
 import re
 import socket
+import threading
+import time
 
 import pytest
 
@@ -82,6 +85,8 @@ def test_a_running_node_is_recognised_and_compared(make_cluster, tmp_path):
     assert sum(line["check"] == "member-clock" for line in lines) == 3
     assert only(lines, "cluster")["text"].startswith("3 nodes of the cluster ")
     assert "support state version" in only(lines, "version")["text"]
+    own = run("--version", env=environment()).stdout.strip()
+    assert only(lines, "program")["text"] == f"3 nodes run {own}"
     text = run("doctor", "--config", path, env=environment())
     assert text.returncode == 0 and text.stdout.startswith("ok    settings      ") and " failed\n" in text.stdout
 
@@ -92,6 +97,53 @@ def test_a_running_node_is_recognised_and_compared(make_cluster, tmp_path):
     gone = [line for line in lines if line["level"] == "warn" and line["check"] in ("peer", "member")]
     assert [line["check"] for line in gone] == ["peer", "member"] or [line["check"] for line in gone] == ["member", "peer"]
     assert all("node 3 at" in line["text"] and "does not answer" in line["text"] for line in gone)
+
+
+class OtherNode(http.server.ThreadingHTTPServer):
+    """Answers /api/v1/cluster of a cluster of three as a node with a program of this version; None: a program that does not name it."""
+
+    def __init__(self, ident, version, cluster_id="c" * 32):
+        self.others = [self]
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                members = [{"id": node.ident, "client_address": node.address, "peer_address": node.address, "role": "follower",
+                            "state_version": 8} for node in self.server.others]
+                body = {"node": ident, "leader": 1, "members": members, "cluster_id": cluster_id, "wall_ms": int(time.time() * 1000)}
+                if version is not None:
+                    body["program_version"] = version
+                text = json.dumps(body).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *words):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.ident = ident
+        self.address = f"127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+@pytest.mark.parametrize("versions, level, text", [
+    (("1.2.0", "1.2.0", None), "ok", "2 nodes run holdfast 1.2.0"),
+    (("1.2.0", None, "1.3.0"), "warn", "node 1 runs holdfast 1.2.0, node 3 1.3.0"),
+    ((None, None, None), None, None)])
+def test_programs_of_nodes_are_compared(settings, versions, level, text):
+    settings.data.mkdir(mode=0o700)
+    nodes = [OtherNode(number, version) for number, version in enumerate(versions, 1)]
+    for node in nodes:
+        node.others = nodes
+    try:
+        lines = settings.doctor("--endpoints", nodes[0].address)
+    finally:
+        for node in nodes:
+            node.shutdown()
+            node.server_close()
+    assert [(line["level"], line["text"]) for line in lines if line["check"] == "program"] == ([(level, text)] if level else [])
+    assert only(lines, "cluster")["level"] == "ok"
 
 
 def test_settings_that_are_wrong_end_the_checks(settings):

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from auth_support import policy, secure_cluster
-from harness import PATIENCE, ROOT, skip_or_fail, wait_until
+from harness import PATIENCE, ROOT, run, skip_or_fail, wait_until
 from metrics_support import scrape, total
 from secure import Authority
 from test_redis_backend import redis  # noqa: F401, pylint: disable=unused-import
@@ -61,6 +61,7 @@ def test_labels_have_few_values_and_no_names(complete):
     assert values.pop("protocol") == {"http", "http1", "http2", "grpc", "resp"}
     assert values.pop("outcome") == {"granted", "queued", "refused", "error", "unanswered", "accepted", "rejected"}
     assert values.pop("tenant") == {"red"} and values.pop("member") == {"1"} and values.pop("sink") == {"file"}
+    assert [f"holdfast {version}" for version in values.pop("version")] == [run("--version").stdout.strip()]
     assert set(values) == {"le", "quota", "reason"}
     assert len(complete.text) < 64 << 10
 

@@ -180,34 +180,66 @@ static void check_clock_of(const struct doctor_member *m, struct doctor_report *
     }
 }
 
+struct doctor_texts {
+    struct slice text;                 /* of the first node that has one */
+    const struct doctor_member *first; /* that node */
+    const struct doctor_member *other; /* the first one that has another; NULL: none */
+    struct slice other_text;
+    size_t count; /* nodes that have one */
+};
+
+/* A text of the answers of all nodes that answer; earlier programs may not have it. */
+static struct doctor_texts compare_texts(const struct doctor_member *members, size_t count,
+                                         const char *key)
+{
+    struct doctor_texts t = {.count = 0};
+    for (size_t i = 0; i < count; i++) {
+        struct slice text = slice_make(NULL, 0);
+        if (members[i].has_answer) {
+            text = json_tree_text(json_tree_get(members[i].answer.tree, key));
+        }
+        if (text.len == 0) {
+            continue;
+        }
+        if (t.count++ == 0) {
+            t.text = text;
+            t.first = &members[i];
+        } else if (t.other == NULL && !slice_equal(text, t.text)) {
+            t.other = &members[i];
+            t.other_text = text;
+        }
+    }
+    return t;
+}
+
 /* All nodes that answer belong to one cluster. */
 static void check_clusters(const struct doctor_member *members, size_t count,
                            struct doctor_report *r)
 {
-    struct slice first = {.len = 0};
-    uint64_t first_id = 0;
-    size_t same = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct slice cluster = json_tree_text(
-            json_tree_get(members[i].has_answer ? members[i].answer.tree : NULL, "cluster_id"));
-        if (cluster.len == 0) {
-            continue;
-        }
-        if (first.len == 0) {
-            first = cluster;
-            first_id = members[i].id;
-        }
-        same += slice_equal(cluster, first) ? 1 : 0;
-        if (!slice_equal(cluster, first)) {
-            doctor_add(r, DOCTOR_FAIL, "cluster",
-                       "give each cluster its own addresses; a node of another cluster is refused",
-                       "nodes %" PRIu64 " and %" PRIu64 " belong to different clusters", first_id,
-                       members[i].id);
-        }
+    struct doctor_texts t = compare_texts(members, count, "cluster_id");
+    if (t.other != NULL) {
+        doctor_add(r, DOCTOR_FAIL, "cluster",
+                   "give each cluster its own addresses; a node of another cluster is refused",
+                   "nodes %" PRIu64 " and %" PRIu64 " belong to different clusters", t.first->id,
+                   t.other->id);
+    } else if (t.count > 0) {
+        doctor_add(r, DOCTOR_OK, "cluster", NULL, "%zu node%s of the cluster %.*s", t.count,
+                   t.count == 1 ? "" : "s", (int)t.text.len, (const char *)t.text.data);
     }
-    if (same > 0) {
-        doctor_add(r, DOCTOR_OK, "cluster", NULL, "%zu node%s of the cluster %.*s", same,
-                   same == 1 ? "" : "s", (int)first.len, (const char *)first.data);
+}
+
+static void check_programs(const struct doctor_member *members, size_t count,
+                           struct doctor_report *r)
+{
+    struct doctor_texts t = compare_texts(members, count, "program_version");
+    if (t.other != NULL) {
+        doctor_add(r, DOCTOR_WARN, "program", "finish the upgrade",
+                   "node %" PRIu64 " runs holdfast %.*s, node %" PRIu64 " %.*s", t.first->id,
+                   (int)t.text.len, (const char *)t.text.data, t.other->id, (int)t.other_text.len,
+                   (const char *)t.other_text.data);
+    } else if (t.count > 0) {
+        doctor_add(r, DOCTOR_OK, "program", NULL, "%zu node%s holdfast %.*s", t.count,
+                   t.count == 1 ? " runs" : "s run", (int)t.text.len, (const char *)t.text.data);
     }
 }
 
@@ -330,6 +362,7 @@ void doctor_check_net(const struct config *c, const struct api *given, uint64_t 
     size_t count = request_members(answer.tree, timeout_ms, members, r);
     check_clusters(members, count, r);
     check_versions(answer.tree, r);
+    check_programs(members, count, r);
     for (size_t i = 0; i < count; i++) {
         if (members[i].has_answer) {
             api_answer_close(&members[i].answer);

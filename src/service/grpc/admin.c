@@ -124,6 +124,9 @@ static void render_cluster(struct api_request *x, const struct result *r, struct
     out.epoch = status.epoch;
     out.serving = status.serving;
     out.members = rows;
+    out.program_version = s->options.program_version == NULL
+                              ? NULL
+                              : rpc_string(s, slice_of(s->options.program_version));
     uint32_t count = g->members == NULL ? 0 : g->members(g->ctx, members, MEMBERS_MAX);
     for (uint32_t i = 0; i < count && i < MEMBERS_MAX; i++) {
         rows[out.n_members++] = put_member(s, &members[i], status.leader);

@@ -129,6 +129,9 @@ static void render_cluster(struct api_request *x, const struct result *r, struct
     json_put_bool(w, "members_changing", status.members_change);
     reply_put_id(w, "cluster_id", status.cluster);
     json_put_u64(w, "state_version", status.state_version);
+    if (x->service->options.program_version != NULL) {
+        json_put_text(w, "program_version", x->service->options.program_version);
+    }
     json_put_u64(w, "wall_ms", x->service->gateway.wall_ms(x->service->gateway.ctx));
     struct caller_id who = x->caller.id; /* the bytes are those of all tenants */
     bool shows_bytes = who.principal == 0 ||
