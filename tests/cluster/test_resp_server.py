@@ -105,8 +105,15 @@ SEQUENCES = {
 }
 
 
+def version(server):
+    with connect(server) as client:
+        return tuple(int(part) for part in client.info("server")["redis_version"].split(".")[:2])
+
+
 @pytest.mark.parametrize("requests", SEQUENCES.values(), ids=SEQUENCES.keys())
 def test_the_answers_are_those_of_redis(node, control, requests, request):  # noqa: F811
+    if "CLIENT" in requests and version(control) > (7, 0):
+        pytest.skip("a newer Redis has other options of CLIENT")
     name = "server/" + request.node.callspec.id.replace(" ", "_")
     assert answers_of(node, requests, name) == answers_of(control, requests, name)
 
@@ -253,7 +260,9 @@ def test_clients_are_listed_with_the_fields_of_redis(node, control):  # noqa: F8
             found[server] = fields_of(line)
             assert client.client_list()[0].keys() >= {"addr", "laddr", "db"}
     ours, real = found[node], found[control]
-    assert [field for field in ours if not field.startswith("lib-")] == list(real)
+    if version(control) == (7, 0):
+        assert [field for field in ours if not field.startswith("lib-")] == list(real)
+    assert set(ours) <= set(real) | {"lib-name", "lib-ver"}
     same = ("name", "flags", "db", "sub", "psub", "ssub", "multi", "user", "redir", "resp", "events")
     assert {field: ours[field] for field in same} == {field: real[field] for field in same}
     assert ours["laddr"] == f"127.0.0.1:{node.resp_port}" and int(ours["fd"]) > 2 and int(ours["tot-mem"]) > 500
@@ -422,8 +431,7 @@ class Wire:
         self.socket = socket.create_connection(("127.0.0.1", server.resp_port), timeout=PATIENCE)
         self.marks = 0
         if protocol == 3:
-            self.socket.sendall(b"HELLO 3\r\n")
-            self.read_until(b"modules\r\n*0\r\n")
+            self.request("HELLO 3")
 
     def read_until(self, end):
         data = b""

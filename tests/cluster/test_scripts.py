@@ -380,6 +380,8 @@ def test_the_same_scripts_get_the_same_answers_from_redis(both, protocol):
         ours, theirs = [c.request("EVAL", source, 1, "the-key", "one", "two") for c in both]
         assert normal(ours) == normal(theirs), source
     for source in JSON + PATTERNS:
+        if newest >= CHANGED.get(source, (99, 0)):
+            continue
         ours, theirs = [c.request("EVAL", source, 1, "the-key") for c in both]
         assert normal(ours) == normal(theirs), source
     for source in CHANGES:
