@@ -135,7 +135,7 @@ complete -c holdfast -n "__fish_seen_subcommand_from serve" -l peer -r -d 'addre
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l resp -r -d 'address for clients that use the Redis protocol, or off (default: 127.0.0.1:4655)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l resp-tier -r -d 'tier of the locks of Redis-protocol clients (default: correctness)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l resp-ping -r -d 'PING on the Redis port: answered while the node runs, or an error while the node reaches no leader with a majority (default: node)'
-complete -c holdfast -n "__fish_seen_subcommand_from serve" -l resp-del -r -d 'plain DEL of a lock that another connection holds: allow it as a force-unlock with an audit record, or refuse it with an error (default: allow)'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l resp-del -r -d 'DEL of a lock that another connection holds, and FLUSHDB: allow them as force-unlocks with audit records, or refuse them with an error (default: allow)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l advertise-client -r -d 'client address that this node reports to clients and to other nodes (default: --client)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l cluster -r -d 'initial members and their peer addresses, including this node'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l cluster-name -r -d 'name of the cluster; clusters with different names do not connect to each other (default: holdfast)'

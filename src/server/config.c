@@ -65,7 +65,7 @@ static const struct setting settings[] = {
     {"resp-password", SECRET(resp_password), "", "PASSWORD", "password that Redis-protocol clients must send with AUTH; only in the file or in HOLDFAST_RESP_PASSWORD", false},
     {"resp-tier", WORD(resp_tier), "correctness", "correctness|efficiency", "tier of the locks of Redis-protocol clients", false},
     {"resp-ping", WORD(resp_ping), "node", "node|serving", "PING on the Redis port: answered while the node runs, or an error while the node reaches no leader with a majority", false},
-    {"resp-del", WORD(resp_del), "allow", "allow|refuse", "plain DEL of a lock that another connection holds: allow it as a force-unlock with an audit record, or refuse it with an error", false},
+    {"resp-del", WORD(resp_del), "allow", "allow|refuse", "DEL of a lock that another connection holds, and FLUSHDB: allow them as force-unlocks with audit records, or refuse them with an error", false},
     {"advertise-client", TEXT(advertise_client), "", "HOST:PORT", "client address that this node reports to clients and to other nodes (default: --client)", false},
     {"cluster", TEXT(cluster), "", "1=HOST:PORT,2=HOST:PORT,...", "initial members and their peer addresses, including this node", false},
     {"cluster-name", TEXT(cluster_name), "holdfast", "NAME", "name of the cluster; clusters with different names do not connect to each other", false},
