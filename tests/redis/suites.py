@@ -90,6 +90,12 @@ SUITES = (
     npm("node-redis-lock", "node-redis-lock", "node-redis-lock", tests=("test/index.js",), uses={"redis": "redis2"}),
     npm("redis-mutex", "redis-mutex", "redis-mutex (npm)", tests=("test/test.js",), uses={"redis": "redis2"}, options=("-t", "10000")),
     npm("warlock", "node-redis-warlock", "node-redis-warlock", tests=("test/warlock.js",), uses={"redis": "redis3"}, port=6386),
+    npm("redislock", "redislock", "redislock", tests=("spec/integration",), uses={"redis": "redis2"}),
+    npm("ioredis", "ioredis1", "ioredis 1, the last version with its tests", options=("--file", "test/helpers/global.js"),
+        tests=tuple(f"test/functional/{name}.js" for name in (
+            "auth", "connection", "lazy_connect", "monitor", "pipeline", "pub_sub", "ready_check", "reconnect_on_error", "scan_stream",
+            "scripting", "select", "send_command", "transaction", "transformer", "watch-exec")),
+        uses={"redis": "redis2", "chai": "chai2"}),
     program("redlock5", "redlock 5"),
     program("sesamecare-redlock", "@sesamecare-oss/redlock", package="@sesamecare-oss/redlock"),
     program("microfleet-ioredis-lock", "@microfleet/ioredis-lock", package="@microfleet/ioredis-lock"),
