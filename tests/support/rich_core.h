@@ -526,6 +526,20 @@ static inline void rich_times(struct rich *r)
     rich_sink(r, "kafka", 42, 1);
 }
 
+/* Keys without an owner, and without a TTL (S13.1, S13.9). */
+static inline void rich_values(struct rich *r)
+{
+    struct effect value = rich_put(96, "value/lasting", slice_of("1"));
+    value.flags = EFFECT_VALUE;
+    value.ttl_ms = TTL_NONE;
+    rich_effect(r, 20, value);
+    hf_assert(r->result.outcome == OUTCOME_DONE);
+    value = rich_put(97, "value/hash", slice_of("f=1"));
+    value.flags = EFFECT_VALUE | EFFECT_HASH;
+    rich_effect(r, 21, value);
+    hf_assert(r->result.outcome == OUTCOME_DONE);
+}
+
 /* The core has everything but work that was left over; see rich_overflow. */
 static inline struct rich rich_new(const struct core_options *options)
 {
@@ -540,6 +554,7 @@ static inline struct rich rich_new(const struct core_options *options)
     rich_keys(&r);
     rich_policy(&r);
     rich_times(&r);
+    rich_values(&r);
     return r;
 }
 
