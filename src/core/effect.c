@@ -170,11 +170,17 @@ static bool ttl_ok(const struct effect *e)
     return e->ttl_ms == 0 || key_ttl_is_valid(e->ttl_ms);
 }
 
+static bool is_one_bit_at_most(uint32_t flags)
+{
+    return (flags & (flags - 1)) == 0;
+}
+
 static bool flags_ok(const struct effect *e)
 {
     switch (e->kind) {
     case EFFECT_PUT:
-        return (e->flags & ~(uint32_t)(EFFECT_HASH | EFFECT_VALUE)) == 0;
+        return (e->flags & ~(uint32_t)(EFFECT_TYPES | EFFECT_VALUE)) == 0 &&
+               is_one_bit_at_most(e->flags & EFFECT_TYPES);
     case EFFECT_DROP:
         return e->flags == 0 || e->flags == EFFECT_FORCED ||
                e->flags == (EFFECT_FORCED | EFFECT_NOW);
@@ -265,6 +271,10 @@ static uint32_t effect_since(const struct effect *e)
 {
     switch (e->kind) {
     case EFFECT_PUT:
+        if ((e->flags & (EFFECT_LIST | EFFECT_SORTED_SET)) != 0) {
+            return 9;
+        }
+        /* fall through */
     case EFFECT_EXPIRE:
         return (e->flags & EFFECT_VALUE) != 0 ? 8 : e->ttl_ms == 0 ? 2 : key_ttl_since(e->ttl_ms);
     case EFFECT_COUNTER:

@@ -47,7 +47,10 @@ enum {
     EFFECT_PERSIST = 16, /* COUNTER: no deadline */
     /* Since version 8. */
     EFFECT_VALUE = 32, /* PUT on a free name: makes a value, not a lock (S13.9) */
-    EFFECT_FLAGS = 63
+    /* Since version 9. */
+    EFFECT_LIST = 64,        /* PUT: the value is a list, for TYPE */
+    EFFECT_SORTED_SET = 128, /* PUT: the value is a sorted set, for TYPE */
+    EFFECT_TYPES = EFFECT_HASH | EFFECT_LIST | EFFECT_SORTED_SET, /* at most one; none: a string */
 };
 
 /* No key is changed twice in one transaction; PUBLISH may repeat. */

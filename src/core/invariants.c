@@ -314,6 +314,9 @@ static const char *check_grant(struct census *n, ref obj, ref session)
     if ((g->flags & GRANT_IS_VALUE) != 0 && c->version < 8) {
         return "I33: a key is a value, which a later version has";
     }
+    if (!key_types_ok(g->flags, c->version)) {
+        return "I33: a key has several types, or one of a later version";
+    }
     if (s->is_private && key_ttl_since(s->ttl_ms) > 2 && (!is_key || c->version < 8)) {
         return "I33: a grant has a TTL that only a key of a later version may have";
     }

@@ -22,6 +22,31 @@ struct key_version view_counter_version(int64_t number, uint64_t deadline_ms)
                                 deadline_ms == 0 ? UINT64_MAX : deadline_ms};
 }
 
+enum key_kind key_kind_of_effect(const struct effect *put)
+{
+    hf_assert(put->kind == EFFECT_PUT);
+    return put->flags & EFFECT_HASH         ? KEY_HASH
+           : put->flags & EFFECT_LIST       ? KEY_LIST
+           : put->flags & EFFECT_SORTED_SET ? KEY_SORTED_SET
+                                            : KEY_STRING;
+}
+
+uint32_t key_kind_effect_flag(enum key_kind kind)
+{
+    hf_assert(key_kind_has_value(kind));
+    return kind == KEY_HASH         ? EFFECT_HASH
+           : kind == KEY_LIST       ? EFFECT_LIST
+           : kind == KEY_SORTED_SET ? EFFECT_SORTED_SET
+                                    : 0;
+}
+
+bool key_types_ok(uint8_t flags, uint32_t version)
+{
+    unsigned types = flags & GRANT_TYPES;
+    return (types & (types - 1)) == 0 &&
+           (version >= 9 || (types & (GRANT_IS_LIST | GRANT_IS_SORTED_SET)) == 0);
+}
+
 static void fill_reserved(const struct core *c, const struct lock *l, struct key_view *out)
 {
     const struct lock_extra *x = lock_extra_get(c, l);
@@ -36,9 +61,11 @@ static void fill_lock(const struct core *c, const struct lock *l, const struct g
                       struct key_view *out)
 {
     const struct detail *d = grant_detail(c, g);
-    out->kind = (g->flags & GRANT_IS_KEY) == 0 ? KEY_LOCK
-                : g->flags & GRANT_IS_HASH     ? KEY_HASH
-                                               : KEY_STRING;
+    out->kind = (g->flags & GRANT_IS_KEY) == 0   ? KEY_LOCK
+                : g->flags & GRANT_IS_HASH       ? KEY_HASH
+                : g->flags & GRANT_IS_LIST       ? KEY_LIST
+                : g->flags & GRANT_IS_SORTED_SET ? KEY_SORTED_SET
+                                                 : KEY_STRING;
     out->client = session_client(session_at(c, g->session));
     out->holders = lock_holders(c, l);
     out->token = g->token;

@@ -33,6 +33,8 @@ struct done_transact {
 };
 
 /* ---- key.c ---- */
+/* Of a grant's flags: the types of version 9 in a state of this version. */
+bool key_types_ok(uint8_t flags, uint32_t version);
 void key_view_fill(const struct core *c, uint32_t tenant, struct slice name, struct key_view *out);
 /* Ignores one past its deadline (S1.7). */
 struct counter *counter_find(const struct core *c, uint32_t tenant, struct slice name);

@@ -104,7 +104,10 @@ enum {
     GRANT_IS_HASH = 4,
     GRANT_IS_LONG_HELD = 8, /* was reported (S16.2) */
     GRANT_IS_VALUE = 16,    /* a key without an owner (S13.9) */
-    GRANT_KEY_FLAGS = GRANT_IS_KEY | GRANT_IS_HASH | GRANT_IS_VALUE
+    GRANT_IS_LIST = 32,     /* since version 9 */
+    GRANT_IS_SORTED_SET = 64,
+    GRANT_TYPES = GRANT_IS_HASH | GRANT_IS_LIST | GRANT_IS_SORTED_SET, /* at most one */
+    GRANT_KEY_FLAGS = GRANT_IS_KEY | GRANT_TYPES | GRANT_IS_VALUE
 };
 
 struct grant {

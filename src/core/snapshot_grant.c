@@ -64,7 +64,8 @@ static const char *check_grant(const struct builder *b, const struct grant_recor
     bool is_key = f->key.flags != 0;
     if (is_key && (b->c->version < 2 || !s->is_private || f->head.mode != MODE_EXCLUSIVE ||
                    f->parts > 1 || (f->key.flags & ~GRANT_KEY_FLAGS) != 0 ||
-                   ((f->key.flags & GRANT_IS_VALUE) != 0 && b->c->version < 8))) {
+                   ((f->key.flags & GRANT_IS_VALUE) != 0 && b->c->version < 8) ||
+                   !key_types_ok(f->key.flags, b->c->version))) {
         return "it cannot be a key";
     }
     if (!is_key && s->is_private && !is_ttl(s->ttl_ms)) {

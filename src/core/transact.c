@@ -111,6 +111,8 @@ static bool can_put(struct core *c, const struct command *cmd, const struct effe
     switch (kind) {
     case KEY_STRING:
     case KEY_HASH:
+    case KEY_LIST:
+    case KEY_SORTED_SET:
         return true;
     case KEY_COUNTER:
         refuse(out, REASON_WRONG_KIND, e->name);
@@ -146,6 +148,8 @@ static bool can_drop(const struct core *c, const struct command *cmd, const stru
     case KEY_COUNTER:
     case KEY_STRING:
     case KEY_HASH:
+    case KEY_LIST:
+    case KEY_SORTED_SET:
         return true;
     case KEY_ABSENT:
     case KEY_RESERVED:
@@ -166,7 +170,7 @@ static bool can_expire(const struct core *c, const struct command *cmd, const st
                        enum key_kind kind, struct result *out)
 {
     hf_assert(e->kind == EFFECT_EXPIRE);
-    if (kind == KEY_STRING || kind == KEY_HASH) {
+    if (key_kind_has_value(kind)) {
         return true;
     }
     if (kind == KEY_LOCK) {
@@ -242,6 +246,8 @@ static bool can_do_all(struct core *c, const struct command *cmd, struct result 
 static uint8_t key_flags(const struct effect *e)
 {
     return (uint8_t)(GRANT_IS_KEY | (e->flags & EFFECT_HASH ? GRANT_IS_HASH : 0) |
+                     (e->flags & EFFECT_LIST ? GRANT_IS_LIST : 0) |
+                     (e->flags & EFFECT_SORTED_SET ? GRANT_IS_SORTED_SET : 0) |
                      (e->flags & EFFECT_VALUE ? GRANT_IS_VALUE : 0));
 }
 
@@ -273,7 +279,7 @@ static void set_value(struct core *c, ref grant, const struct effect *e)
     blob_free(c, d->carried.value);
     d->carried.value = blob_new(c, e->value);
     d->changes++;
-    g->flags = (uint8_t)((g->flags & ~GRANT_IS_HASH) | (key_flags(e) & GRANT_IS_HASH));
+    g->flags = (uint8_t)((g->flags & ~GRANT_TYPES) | (key_flags(e) & GRANT_TYPES));
     if (e->ttl_ms != 0) {
         grant_renew(c, grant, e->ttl_ms);
     }

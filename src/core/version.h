@@ -18,13 +18,14 @@
  *   7  rows of true times, long-held rules, max_hold (S16); `if_token` of operators; positions of
  *      event sinks
  *   8  the version of a counter is its number and its deadline (S13.3); keys with a TTL of 1 ms to 10
- *      years, and without a TTL (S13.1); values (S13.9) */
+ *      years, and without a TTL (S13.1); values (S13.9)
+ *   9  lists and sorted sets (S13.11) */
 #ifndef HOLDFAST_CORE_VERSION_H
 #define HOLDFAST_CORE_VERSION_H
 
 #include <stdint.h>
 
-#define CORE_VERSION 8
+#define CORE_VERSION 9
 
 /* The first byte of a record is its format: the version that its list of fields is taken from. The
  * versions up to 4 have one list, format 1. */

@@ -133,24 +133,36 @@ bool view_holders_and_waiters(const struct core *core, uint32_t tenant, struct s
 /* A name as a Redis key (S13). */
 enum key_kind {
     KEY_ABSENT,
-    KEY_STRING,  /* lock with a value: by ACQUIRE_KEY, or EFFECT_PUT */
-    KEY_HASH,    /* by EFFECT_PUT with EFFECT_HASH */
+    KEY_STRING, /* lock with a value: by ACQUIRE_KEY, or EFFECT_PUT */
+    KEY_HASH,   /* by EFFECT_PUT with EFFECT_HASH */
+    KEY_LIST,
+    KEY_SORTED_SET,
     KEY_LOCK,    /* lock of another API */
     KEY_COUNTER, /* not a lock */
     KEY_RESERVED /* free, but a lock-delay or a queue prevents acquiring it */
 };
 
+/* A lock with a value, of any type. */
+static inline bool key_kind_has_value(enum key_kind kind)
+{
+    return kind >= KEY_STRING && kind <= KEY_SORTED_SET;
+}
+
+/* As EFFECT_PUT has it, see EFFECT_TYPES. */
+enum key_kind key_kind_of_effect(const struct effect *put);
+uint32_t key_kind_effect_flag(enum key_kind kind);
+
 struct key_view {
     enum key_kind kind;
     struct key_version version; /* for a check */
-    struct slice value;         /* STRING, HASH: any bytes */
+    struct slice value;         /* of a kind that has one: any bytes */
     int64_t number;             /* COUNTER */
-    struct slice client;        /* STRING, HASH, LOCK: of the first holder */
+    struct slice client;        /* ... and LOCK: of the first holder */
     uint32_t holders;           /* ... their number; several only of a LOCK */
     uint64_t token;             /* ... and its token */
     uint32_t principal;         /* ... and its principal */
-    bool is_value;              /* STRING, HASH: without an owner (S13.9) */
-    uint64_t deadline_ms;       /* ... in cluster time; COUNTER; RESERVED: of the delay. 0: none */
+    bool is_value;              /* without an owner (S13.9) */
+    uint64_t deadline_ms; /* of a lock in cluster time; COUNTER; RESERVED: of the delay. 0: none */
 };
 
 /* KEY_COUNTER; cheap without counters. */

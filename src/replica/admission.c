@@ -110,7 +110,7 @@ static bool effect_fits(const struct core *core, uint32_t tenant, const struct e
     if (effect->kind == EFFECT_COUNTER) {
         return key.kind == KEY_COUNTER;
     }
-    return (key.kind == KEY_STRING || key.kind == KEY_HASH) && key.value.len >= effect->value.len;
+    return key_kind_has_value(key.kind) && key.value.len >= effect->value.len;
 }
 
 static bool transact_fits(const struct core *core, const struct command *command)

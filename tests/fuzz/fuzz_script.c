@@ -436,7 +436,7 @@ static struct effect pick_effect(struct world *w)
     case EFFECT_PUT:
         e.lease = lease_id(pick_lease(w));
         e.ttl_ms = how == 0 ? 0 : ttls[how % 4];
-        e.flags = how & 1 ? EFFECT_HASH : 0;
+        e.flags = how & 1 ? (uint32_t)EFFECT_HASH : how & 4 ? (uint32_t)EFFECT_LIST : 0u;
         e.value = slice_of(how & 2 ? "value" : "");
         break;
     case EFFECT_EXPIRE:

@@ -39,6 +39,14 @@ static struct key_version any_version(struct generator *g, uint32_t tenant, stru
     return view.version;
 }
 
+/* Rarely two, which are refused. */
+static uint32_t any_type(struct random *r)
+{
+    static const uint32_t types[] = {0, 0, EFFECT_HASH, EFFECT_LIST, EFFECT_SORTED_SET};
+    uint32_t type = types[random_below(r, sizeof(types) / sizeof(types[0]))];
+    return random_chance(r, 1) ? type | EFFECT_HASH : type;
+}
+
 /* What fits the key that is there, mostly. */
 static struct effect any_effect(struct generator *g, uint32_t tenant)
 {
@@ -66,8 +74,7 @@ static struct effect any_effect(struct generator *g, uint32_t tenant)
         e.ttl_ms = is_absent && random_chance(r, 95) ? any_key_ttl(g)
                    : random_chance(r, 50)            ? any_key_ttl(g)
                                                      : 0;
-        e.flags =
-            (random_chance(r, 30) ? EFFECT_HASH : 0u) | (random_chance(r, 20) ? EFFECT_VALUE : 0u);
+        e.flags = any_type(r) | (random_chance(r, 20) ? EFFECT_VALUE : 0u);
         e.value = arena_text(g, "\xff%u", random_below(r, 100));
         keep_lease(g, e.lease);
     } else if (percent < 65) {

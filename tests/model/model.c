@@ -243,7 +243,7 @@ void model_apply(struct model *m, const struct command *c, const struct result *
     if (out->error == HF_OK &&
         ((is_of_2 && m->version < 2) || (is_of_4 && m->version < 4) ||
          (is_of_6 && m->version < 6) || (model_is_of_7(c) && m->version < 7) ||
-         (model_is_of_8(c) && m->version < 8))) {
+         (model_is_of_8(c) && m->version < 8) || (model_is_of_9(c) && m->version < 9))) {
         out->error = HF_NOT_UPGRADED;
     }
     if (out->error == HF_OK && !model_is_allowed(m, c)) {

@@ -456,6 +456,7 @@ static void make_request(struct model *m, const struct command *c, struct model_
     r->value = owned_copy(a->value);
     r->trace = owned_copy(m->version >= 5 ? a->trace : slice_make(NULL, 0));
     r->is_key = (a->flags & ACQUIRE_KEY) != 0;
+    r->kind = KEY_STRING;
 }
 
 void model_acquire(struct model *m, const struct command *c, struct result *out)

@@ -96,7 +96,7 @@ struct request {
     struct memo *memo;
     uint32_t max_hold_ms; /* 0: none (S16.3) */
     bool is_key;          /* S13 */
-    bool is_hash;         /* ... and the value is one */
+    enum key_kind kind;   /* ... of this type */
     bool is_value;        /* ... without an owner */
     uint32_t changes;     /* ... and was set so often again */
 };
@@ -439,6 +439,7 @@ struct model_counter *model_find_counter(const struct model *m, uint32_t tenant,
 bool model_sets_a_ttl_of_a_counter(const struct command *c);
 /* It gives a key or a counter a TTL that earlier versions do not have. */
 bool model_is_of_8(const struct command *c);
+bool model_is_of_9(const struct command *c);
 void model_remove_counter(struct model *m, struct model_counter *counter);
 /* In a backlog: removes it if its time is over. */
 void model_prune_counter(struct model *m, uint32_t tenant, struct slice text);

@@ -66,7 +66,7 @@ void model_view_key(struct model *m, uint32_t tenant, struct slice text, struct 
     bool delayed = name != NULL && name->delayed_until_ms > m->now_ms;
     if (name != NULL && name->holders.count > 0 && !model_grant_dead(m, name->holders.at[0])) {
         const struct model_grant *g = name->holders.at[0];
-        out->kind = !g->r.is_key ? KEY_LOCK : g->r.is_hash ? KEY_HASH : KEY_STRING;
+        out->kind = g->r.is_key ? g->r.kind : KEY_LOCK;
         out->client = owned_slice(&g->r.session->client);
         out->holders = (uint32_t)name->holders.count;
         out->token = g->token;
@@ -150,7 +150,8 @@ static bool may_do(struct model *m, const struct command *c, const struct effect
     }
     model_view_key(m, c->tenant, e->name, &key);
     struct model_name *name = model_find_name(m, c->tenant, e->name);
-    bool is_key = key.kind == KEY_STRING || key.kind == KEY_HASH;
+    bool is_key = key.kind == KEY_STRING || key.kind == KEY_HASH || key.kind == KEY_LIST ||
+                  key.kind == KEY_SORTED_SET;
     bool is_absent = key.kind == KEY_ABSENT || key.kind == KEY_RESERVED;
     if (e->kind == EFFECT_COUNTER) {
         plan->counters += key.kind == KEY_ABSENT;
@@ -252,7 +253,35 @@ bool model_is_of_8(const struct command *c)
     return found;
 }
 
+bool model_is_of_9(const struct command *c)
+{
+    if (c->type != COMMAND_TRANSACT) {
+        return false;
+    }
+    struct reader r = packed_reader(&c->transact.effects);
+    struct effect e;
+    bool found = false;
+    while (unpack_effect(&r, &e)) {
+        found = found || (e.flags & (EFFECT_LIST | EFFECT_SORTED_SET)) != 0;
+    }
+    return found;
+}
+
 /* ---- doing it ---- */
+
+static enum key_kind type_of(const struct effect *e)
+{
+    switch (e->flags & EFFECT_TYPES) {
+    case EFFECT_HASH:
+        return KEY_HASH;
+    case EFFECT_LIST:
+        return KEY_LIST;
+    case EFFECT_SORTED_SET:
+        return KEY_SORTED_SET;
+    default:
+        return KEY_STRING;
+    }
+}
 
 static struct model_grant *take(struct model *m, const struct command *c, const struct effect *e)
 {
@@ -268,7 +297,7 @@ static struct model_grant *take(struct model *m, const struct command *c, const 
     r.value = owned_copy(e->value);
     r.trace = owned_copy(slice_make(NULL, 0));
     r.is_key = true;
-    r.is_hash = (e->flags & EFFECT_HASH) != 0;
+    r.kind = type_of(e);
     r.is_value = (e->flags & EFFECT_VALUE) != 0;
     return model_grant(m, &r, NULL);
 }
@@ -284,7 +313,7 @@ static void put(struct model *m, const struct command *c, const struct effect *e
     } else {
         owned_free(&g->r.value);
         g->r.value = owned_copy(e->value);
-        g->r.is_hash = (e->flags & EFFECT_HASH) != 0;
+        g->r.kind = type_of(e);
         g->r.changes++;
         if (e->ttl_ms != 0) {
             model_renew_grant(m, g, e->ttl_ms);

@@ -14,6 +14,15 @@ static uint64_t choose_ttl(const struct sim_node *n)
     return 150 + chance_below(one_in(4) ? 300 : 4000);
 }
 
+/* Lists and sorted sets are since version 9 (S13.11). */
+static uint32_t choose_type(const struct sim_node *n)
+{
+    if (core_version(replica_core(n->replica)) < 9 || one_in(2)) {
+        return 0;
+    }
+    return one_in(2) ? EFFECT_LIST : EFFECT_SORTED_SET;
+}
+
 static struct key_change choose(const struct sim_node *n, uint32_t key, bool there)
 {
     struct key_change e = {.key = key, .kind = EFFECT_PUT};
@@ -26,6 +35,7 @@ static struct key_change choose(const struct sim_node *n, uint32_t key, bool the
         e.kind = EFFECT_DROP;
     } else {
         e.ttl_ms = there && one_in(2) ? 0 : ttl_ms;
+        e.flags = choose_type(n);
     }
     return e;
 }

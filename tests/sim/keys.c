@@ -51,13 +51,13 @@ bool keys_read(const struct sim_node *n, uint32_t key, struct key_state *out,
         return true;
     }
     if (view.kind == KEY_COUNTER && keys_counts(key)) {
-        *out = (struct key_state){true, (uint64_t)view.number, 0, view.deadline_ms};
+        *out = (struct key_state){true, (uint64_t)view.number, 0, view.deadline_ms, KEY_COUNTER};
         return true;
     }
-    if (view.kind != KEY_STRING || keys_counts(key)) {
+    if (!key_kind_has_value(view.kind) || keys_counts(key)) {
         return false;
     }
-    *out = (struct key_state){true, 0, view.token, view.deadline_ms};
+    *out = (struct key_state){true, 0, view.token, view.deadline_ms, view.kind};
     for (size_t i = 0; i < view.value.len; i++) {
         out->value = out->value * 10 + (uint64_t)(view.value.data[i] - '0');
     }
@@ -182,7 +182,7 @@ static uint64_t take_token(uint32_t key, uint64_t index)
 static bool is_same(const struct key_state *a, const struct key_state *b)
 {
     return a->there == b->there && a->value == b->value && a->token == b->token &&
-           a->deadline_ms == b->deadline_ms;
+           a->deadline_ms == b->deadline_ms && a->kind == b->kind;
 }
 
 /* S13.2, S13.4: the checks, and what the effects need. */
@@ -207,12 +207,18 @@ static void count(const struct key_change *e, uint64_t number)
 {
     struct key_state *k = &keys[e->key];
     k->there = true;
+    k->kind = KEY_COUNTER;
     k->value = number;
     if (e->flags & EFFECT_TTL) {
         k->deadline_ms = now_ms + e->ttl_ms;
     } else if (e->flags & EFFECT_PERSIST) {
         k->deadline_ms = 0;
     }
+}
+
+static enum key_kind type_of(uint32_t flags)
+{
+    return flags & EFFECT_LIST ? KEY_LIST : flags & EFFECT_SORTED_SET ? KEY_SORTED_SET : KEY_STRING;
 }
 
 static void change(const struct key_change *e, uint64_t number, uint64_t index)
@@ -231,6 +237,7 @@ static void change(const struct key_change *e, uint64_t number, uint64_t index)
     }
     if (e->kind == EFFECT_PUT) {
         k->value = number;
+        k->kind = type_of(e->flags);
     }
     if (e->ttl_ms != 0) {
         k->deadline_ms = e->ttl_ms == TTL_NONE ? 0 : now_ms + e->ttl_ms;
@@ -275,11 +282,11 @@ static void compare(const struct sim_node *n)
         struct key_state now;
         struct key_version version;
         if (!keys_read(n, k, &now, &version) || !is_same(&now, &keys[k])) {
-            violation("%s at %llu: there %d, value %llu, token %llu, until %llu; by its "
-                      "transactions: there %d, value %llu, token %llu, until %llu (S13)",
-                      keys_name(k), ull(applied), now.there, ull(now.value), ull(now.token),
-                      ull(now.deadline_ms), keys[k].there, ull(keys[k].value), ull(keys[k].token),
-                      ull(keys[k].deadline_ms));
+            violation("%s at %llu: there %d, kind %d, value %llu, token %llu, until %llu; by its "
+                      "transactions: there %d, kind %d, value %llu, token %llu, until %llu (S13)",
+                      keys_name(k), ull(applied), now.there, (int)now.kind, ull(now.value),
+                      ull(now.token), ull(now.deadline_ms), keys[k].there, (int)keys[k].kind,
+                      ull(keys[k].value), ull(keys[k].token), ull(keys[k].deadline_ms));
         }
         if (grants[k].count != 0) {
             violation("%s was granted at %llu, which no transaction explains", keys_name(k),

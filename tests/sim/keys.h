@@ -6,6 +6,7 @@
 #ifndef HOLDFAST_TESTS_SIM_KEYS_H
 #define HOLDFAST_TESTS_SIM_KEYS_H
 
+#include "core/view.h"
 #include "world.h"
 
 enum { KEYS = 8, KEYS_THAT_COUNT = 2, KEY_CHECKS = 3, KEY_EFFECTS = 2 };
@@ -21,6 +22,7 @@ struct key_state {
     uint64_t value;       /* the number of the transaction that set it */
     uint64_t token;       /* of a lock */
     uint64_t deadline_ms; /* 0: none */
+    enum key_kind kind;   /* the type of its value, or a counter */
 };
 
 struct key_change {

@@ -534,10 +534,14 @@ static inline void rich_values(struct rich *r)
     value.ttl_ms = TTL_NONE;
     rich_effect(r, 20, value);
     hf_assert(r->result.outcome == OUTCOME_DONE);
-    value = rich_put(97, "value/hash", slice_of("f=1"));
-    value.flags = EFFECT_VALUE | EFFECT_HASH;
-    rich_effect(r, 21, value);
-    hf_assert(r->result.outcome == OUTCOME_DONE);
+    static const uint32_t types[] = {EFFECT_HASH, EFFECT_LIST, EFFECT_SORTED_SET};
+    static const char *const names[] = {"value/hash", "value/list", "value/sorted_set"};
+    for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        value = rich_put(97 + i, names[i], slice_of("any bytes"));
+        value.flags = EFFECT_VALUE | types[i];
+        rich_effect(r, 21 + i, value);
+        hf_assert(r->result.outcome == OUTCOME_DONE);
+    }
 }
 
 /* The core has everything but work that was left over; see rich_overflow. */

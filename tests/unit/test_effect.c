@@ -109,6 +109,11 @@ static void an_effect_that_breaks_a_rule_is_named(void **state)
          {EFFECT_PUT, 0, slice_of("a"), {NULL, 0}, lease, LIMIT_KEY_TTL_MAX_MS + 1, 0}},
         {HF_INVALID_TTL, {EFFECT_EXPIRE, 0, slice_of("a"), {NULL, 0}, {0, 0}, TTL_NONE - 1, 0}},
         {HF_MALFORMED, {EFFECT_EXPIRE, EFFECT_HASH, slice_of("a"), {NULL, 0}, {0, 0}, 0, 0}},
+        {HF_OK, {EFFECT_PUT, EFFECT_LIST, slice_of("a"), {NULL, 0}, lease, 0, 0}},
+        {HF_OK, {EFFECT_PUT, EFFECT_SORTED_SET, slice_of("a"), {NULL, 0}, lease, 0, 0}},
+        {HF_MALFORMED,
+         {EFFECT_PUT, EFFECT_LIST | EFFECT_HASH, slice_of("a"), {NULL, 0}, lease, 0, 0}},
+        {HF_MALFORMED, {EFFECT_DROP, EFFECT_LIST, slice_of("a"), {NULL, 0}, {0, 0}, 0, 0}},
         {HF_MALFORMED, {EFFECT_DROP, EFFECT_NOW, slice_of("a"), {NULL, 0}, {0, 0}, 0, 0}},
         {HF_MALFORMED, {EFFECT_PUT, EFFECT_FORCED, slice_of("a"), {NULL, 0}, lease, 0, 0}},
     };

@@ -16,7 +16,7 @@
 #include "storage/log_format.h"
 #include "storage/snapshot_format.h"
 
-enum { FIXTURE_MAX = 16 << 10, FIRST_WITH_FRAMES = 4, LAST_VERSION = 7, RAFT_ENTRY_COMMAND = 1 };
+enum { FIXTURE_MAX = 16 << 10, FIRST_WITH_FRAMES = 4, LAST_VERSION = 8, RAFT_ENTRY_COMMAND = 1 };
 
 /* ---- fixtures ---- */
 

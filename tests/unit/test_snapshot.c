@@ -548,7 +548,7 @@ static void newer_versions_are_distinguished_from_damage(void **state)
     struct bytes snapshot = snapshot_of(empty);
     assert_int_equal(snapshot.data[SNAPSHOT_MAGIC_BYTES], 1);
     snapshot.data[SNAPSHOT_MAGIC_BYTES] = SNAPSHOT_FORMAT + 1;
-    assert_refused(snapshot.data, snapshot.len, HF_VERSION, "format version 8 is newer");
+    assert_refused(snapshot.data, snapshot.len, HF_VERSION, "format version 9 is newer");
     snapshot.data[SNAPSHOT_MAGIC_BYTES] = SNAPSHOT_FORMAT;
     assert_refused(snapshot.data, snapshot.len, HF_CORRUPT, "has this format");
     snapshot.data[SNAPSHOT_MAGIC_BYTES + 4] = CORE_VERSION + 1;

@@ -551,6 +551,8 @@ static void lies_about_keys_are_named(void **state)
     } keys[] = {
         {GRANT_IS_HASH, MODE_EXCLUSIVE, "grant 1: it cannot be decoded"},
         {GRANT_IS_KEY | 8, MODE_EXCLUSIVE, "grant 1: it cannot be a key"},
+        {GRANT_IS_KEY | GRANT_IS_HASH | GRANT_IS_LIST, MODE_EXCLUSIVE,
+         "grant 1: it cannot be a key"},
         {GRANT_IS_KEY, MODE_ELECTION, "grant 1: it cannot be a key"},
         {0, MODE_EXCLUSIVE, "grant 1: its metadata or value is not valid"},
     };

@@ -30,6 +30,8 @@ static bool read_value(struct key *key, char text[KEY_TEXT_MAX], struct slice *o
         *out = slice_make(text, (size_t)len);
         return true;
     case KEY_HASH:
+    case KEY_LIST:
+    case KEY_SORTED_SET:
         to->error(to->ctx, "WRONGTYPE", KEY_WRONG_TYPE);
         return false;
     case KEY_ABSENT:
@@ -97,7 +99,7 @@ void key_mget(struct keyspace *k, const struct slice *args, uint32_t count,
     to->array(to->ctx, count - 1);
     for (uint32_t i = 1; i < count; i++) {
         struct key *key = keyspace_key(k, args[i], to);
-        if (key->kind == KEY_HASH) {
+        if (key_kind_has_value(key->kind) && key->kind != KEY_STRING) {
             to->null(to->ctx);
         } else {
             put_value(key, to);
@@ -145,9 +147,11 @@ void key_type(struct keyspace *k, const struct slice *args, uint32_t count,
     struct key *key = keyspace_key(k, args[1], to);
     if (key != NULL) {
         key->is_examined = true;
-        to->status(to->ctx, !key_is_present(key)    ? "none"
-                            : key->kind == KEY_HASH ? "hash"
-                                                    : "string");
+        to->status(to->ctx, !key_is_present(key)          ? "none"
+                            : key->kind == KEY_HASH       ? "hash"
+                            : key->kind == KEY_LIST       ? "list"
+                            : key->kind == KEY_SORTED_SET ? "zset"
+                                                          : "string");
     }
 }
 
@@ -366,6 +370,10 @@ static bool read_number(const struct keyspace *k, struct key *key, int64_t *out,
             return false;
         }
         return true;
+    case KEY_LIST:
+    case KEY_SORTED_SET:
+        to->error(to->ctx, "WRONGTYPE", KEY_WRONG_TYPE);
+        return false;
     case KEY_HASH:
     case KEY_LOCK:
     case KEY_RESERVED:

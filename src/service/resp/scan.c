@@ -16,10 +16,12 @@ struct found {
     struct slice name;
 };
 
+enum scan_type { SCAN_ANY, SCAN_STRING, SCAN_HASH, SCAN_LIST, SCAN_SORTED_SET, SCAN_OTHER };
+
 struct scan {
     struct keyspace *k;
     struct slice match; /* empty: everything */
-    enum { SCAN_ANY, SCAN_STRING, SCAN_HASH, SCAN_OTHER } type;
+    enum scan_type type;
     uint32_t limit;
     uint32_t count;
     bool is_full; /* out of memory: the client gets an error */
@@ -60,6 +62,15 @@ static void add(struct scan *scan, struct slice name)
     scan->count++;
 }
 
+/* As TYPE answers: whatever is no other type is a string. */
+static enum scan_type type_of(enum key_kind kind)
+{
+    return kind == KEY_HASH         ? SCAN_HASH
+           : kind == KEY_LIST       ? SCAN_LIST
+           : kind == KEY_SORTED_SET ? SCAN_SORTED_SET
+                                    : SCAN_STRING;
+}
+
 static void on_lock(void *ctx, const struct lock_view *lock)
 {
     struct scan *scan = ctx;
@@ -69,7 +80,7 @@ static void on_lock(void *ctx, const struct lock_view *lock)
     if (scan->type != SCAN_ANY) {
         struct key_view view;
         view_key(scan->k->core, scan->k->who.tenant, lock->name, &view);
-        if ((view.kind == KEY_HASH) != (scan->type == SCAN_HASH)) {
+        if (type_of(view.kind) != scan->type) {
             return;
         }
     }
@@ -80,7 +91,7 @@ static void on_counter(void *ctx, struct slice name, int64_t number)
 {
     (void)number;
     struct scan *scan = ctx;
-    if (scan->type != SCAN_HASH) {
+    if (scan->type == SCAN_ANY || scan->type == SCAN_STRING) {
         add(scan, name);
     }
 }
@@ -105,6 +116,8 @@ static const char *read_options(const struct slice *args, uint32_t count, struct
         } else if (resp_is_word(args[i], "TYPE")) {
             scan->type = resp_is_word(args[i + 1], "STRING") ? SCAN_STRING
                          : resp_is_word(args[i + 1], "HASH") ? SCAN_HASH
+                         : resp_is_word(args[i + 1], "LIST") ? SCAN_LIST
+                         : resp_is_word(args[i + 1], "ZSET") ? SCAN_SORTED_SET
                                                              : SCAN_OTHER;
         } else {
             return "syntax error";

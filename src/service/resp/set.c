@@ -129,7 +129,7 @@ static void do_set(struct keyspace *k, struct slice name, struct slice value,
     if (key == NULL) {
         return;
     }
-    if (o->get && (key->kind == KEY_HASH || key->kind == KEY_LOCK || key->kind == KEY_COUNTER)) {
+    if (o->get && key_is_present(key) && key->kind != KEY_STRING) {
         to->error(to->ctx, "WRONGTYPE", KEY_WRONG_TYPE);
         return;
     }

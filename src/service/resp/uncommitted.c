@@ -85,7 +85,7 @@ static bool after_counter(const struct core *core, const struct effect *e, struc
 
 static bool after_put(const struct effect *e, struct key_view *view)
 {
-    bool is_new = view->kind != KEY_STRING && view->kind != KEY_HASH;
+    bool is_new = !key_kind_has_value(view->kind);
     if (is_new || (e->ttl_ms != 0 && e->ttl_ms != TTL_NONE)) {
         return false;
     }
@@ -93,7 +93,7 @@ static bool after_put(const struct effect *e, struct key_view *view)
         view->deadline_ms = 0;
         view->version.deadline_ms = 0;
     }
-    view->kind = (e->flags & EFFECT_HASH) != 0 ? KEY_HASH : KEY_STRING;
+    view->kind = key_kind_of_effect(e);
     view->value = e->value;
     view->version.changes++;
     return true;
