@@ -105,6 +105,7 @@ enum service_wants service_wants(const struct service *s)
 void service_leader_lost(struct service *s)
 {
     pending_repeat_memory(s, false);
+    resp_waits_run_all(s);
 }
 
 void service_state_replaced(struct service *s)
@@ -114,6 +115,7 @@ void service_state_replaced(struct service *s)
     pending_repeat_all(s);
     session_state_replaced(s);
     watch_state_replaced(s);
+    resp_waits_run_all(s);
     s->pump = true;
 }
 

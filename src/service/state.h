@@ -203,6 +203,7 @@ uint64_t resp_next_ms(const struct service *s);
 bool resp_break_off_largest(struct service *s, size_t above);
 void resp_drain_all(struct service *s);
 void resp_on_event(struct service *s, const struct event *event);
+void resp_waits_run_all(struct service *s);
 bool resp_has_subscribers(const struct service *s);
 void resp_stats(const struct service *s, struct service_stats *out);
 

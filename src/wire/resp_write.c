@@ -1,5 +1,6 @@
 /* Writing of RESP answers, see resp.h. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/panic.h"
@@ -89,5 +90,21 @@ void resp_bool(struct resp_writer *w, bool value)
         buffer_append_text(w->out, value ? "#t\r\n" : "#f\r\n");
     } else {
         resp_integer(w, value ? 1 : 0);
+    }
+}
+
+void resp_double(struct resp_writer *w, double value)
+{
+    char text[32];
+    hf_assert(!isnan(value));
+    if (isinf(value)) {
+        snprintf(text, sizeof(text), "%s", value > 0 ? "inf" : "-inf");
+    } else {
+        snprintf(text, sizeof(text), "%.17g", value);
+    }
+    if (w->protocol == 3) {
+        buffer_printf(w->out, ",%s\r\n", text);
+    } else {
+        resp_text(w, text);
     }
 }

@@ -165,10 +165,15 @@ def grpc_rows(s):
 # Need, who passes, words. {role} is the role, so that each has keys of its own. Before its turn the administrator
 # makes the counters app/n-{role} and app/t-{role}; {soon} is a time.
 COUNTER, TIMED, STRING, HASH, NEW = "app/n-{role}", "app/t-{role}", "app/s-{role}", "app/h-{role}", "app/new-{role}"
+LIST, SORTED = "app/l-{role}", "app/z-{role}"
 # A lock of another principal: not denied, but the same.
 NOT_OWN = "the lock is held by another connection"
 RESP = {
     "auth": ("nothing", "all", None),
+    "blmove": ("lock", "lock", f"{LIST} {LIST} LEFT LEFT 0.01"),
+    "blpop": ("lock", "lock", "app/none-{role} 0.01"),
+    "brpop": ("lock", "lock", f"{LIST} 0.01"),
+    "brpoplpush": ("lock", "lock", f"app/none-{{role}} {LIST} 0.01"),
     "client": ("caller", "caller", "ID"),
     "command": ("caller", "caller", "COUNT"),
     "config": ("caller", "caller", "GET maxmemory"),
@@ -213,6 +218,17 @@ RESP = {
     "incrby": ("lock", "lock", f"{COUNTER} 2"),
     "info": ("caller", "caller", ""),
     "keys": ("rows", "read", "app/*"),
+    "lindex": ("read", "read", f"{LIST} 0"),
+    "linsert": ("lock", "lock", f"{LIST} BEFORE a x"),
+    "llen": ("read", "read", LIST),
+    "lmove": ("lock", "lock", f"{LIST} {LIST} LEFT RIGHT"),
+    "lpop": ("lock", "lock", LIST),
+    "lpush": ("lock", "lock", f"{LIST} a"),
+    "lpushx": ("lock", "lock", f"{LIST} a"),
+    "lrange": ("read", "read", f"{LIST} 0 -1"),
+    "lrem": ("lock", "lock", f"{LIST} 1 a"),
+    "lset": ("lock", "lock", f"{LIST} 0 a"),
+    "ltrim": ("lock", "lock", f"{LIST} 0 0"),
     "mget": ("read", "read", STRING),
     "monitor": ("caller", "caller", ""),
     "mset": ("lock", "lock", f"{NEW}-1 v {NEW}-2 v"),
@@ -232,6 +248,10 @@ RESP = {
     "quit": ("nothing", "all", ""),
     "reset": ("nothing", "all", ""),
     "role": ("caller", "caller", ""),
+    "rpop": ("lock", "lock", LIST),
+    "rpoplpush": ("lock", "lock", f"{LIST} {LIST}"),
+    "rpush": ("lock", "lock", f"{LIST} a"),
+    "rpushx": ("lock", "lock", f"{LIST} a"),
     "scan": ("rows", "read", "0"),
     "script": ("caller", "caller", "EXISTS {sha}"),
     "select": ("caller", "caller", "0"),
@@ -251,6 +271,23 @@ RESP = {
     "unwatch": ("caller", "caller", ""),
     "wait": ("caller", "caller", "0 0"),
     "watch": ("read", "read", STRING),
+    "zadd": ("lock", "lock", f"{SORTED} 1 m"),
+    "zcard": ("read", "read", SORTED),
+    "zcount": ("read", "read", f"{SORTED} 0 9"),
+    "zincrby": ("lock", "lock", f"{SORTED} 1 a"),
+    "zmscore": ("read", "read", f"{SORTED} a b"),
+    "zpopmax": ("lock", "lock", SORTED),
+    "zpopmin": ("lock", "lock", SORTED),
+    "zrange": ("read", "read", f"{SORTED} 0 -1"),
+    "zrangebyscore": ("read", "read", f"{SORTED} 0 9"),
+    "zrank": ("read", "read", f"{SORTED} a"),
+    "zrem": ("lock", "lock", f"{SORTED} b"),
+    "zremrangebyrank": ("lock", "lock", f"{SORTED} 0 0"),
+    "zremrangebyscore": ("lock", "lock", f"{SORTED} 0 99"),
+    "zrevrange": ("read", "read", f"{SORTED} 0 -1"),
+    "zrevrangebyscore": ("read", "read", f"{SORTED} 9 0"),
+    "zrevrank": ("read", "read", f"{SORTED} a"),
+    "zscore": ("read", "read", f"{SORTED} a"),
 }
 
 
@@ -453,6 +490,8 @@ def test_every_command_and_role(node):
         assert known
         owner.set(STRING.format(role=role), "v", nx=True, ex=100)
         owner.hset(HASH.format(role=role), "f", "v")
+        owner.rpush(LIST.format(role=role), "a", "b")
+        owner.zadd(SORTED.format(role=role), {"a": 1, "b": 2})
     results = in_parallel(lambda role: request_resp(node, role, sha, [c for c in RESP if c not in FLUSHES]))
     results |= in_parallel(lambda role: request_resp(node, role, sha, FLUSHES))
     compare(results, RESP)

@@ -3,7 +3,6 @@ redis-server; what one changes is one change; and scripts that mean harm harm no
 
 import re
 import socket
-import subprocess
 import threading
 import time
 from random import Random
@@ -12,8 +11,8 @@ import pytest
 import redis
 
 from conftest import check_log
-from harness import PATIENCE, SANITIZED, Cluster, Ports, allowed, dies_with_us, wait_until
-from resp_support import connect, error_word
+from harness import SANITIZED, Cluster, Ports, allowed
+from resp_support import RawClient, connect, error_word, real_redis
 
 pytestmark = pytest.mark.sanitized  # it is C that reads what any client wrote
 
@@ -47,50 +46,14 @@ def name(request):
 # --- as Redis does it -----------------------------------------------------------------------
 
 
-class Raw:
-    """Requests as arrays, answers as bytes."""
-
-    def __init__(self, family, address):
-        self.socket = socket.socket(family)
-        self.socket.settimeout(PATIENCE)
-        self.socket.connect(address)
-        self.buffer = self.socket.makefile("rb")
-
-    def request(self, *words):
-        words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
-        self.socket.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
-        return self.value()
-
-    def value(self):
-        line = self.buffer.readline()
-        assert line.endswith(b"\r\n"), line
-        kind, number = line[:1], line[1:-2]
-        if kind in b"$=" and int(number) >= 0:
-            return line + self.buffer.read(int(number) + 2)
-        count = {b"*": 1, b"~": 1, b"%": 2}.get(kind, 0) * max(int(number), 0) if kind in b"*~%" else 0
-        return line + b"".join(self.value() for _ in range(count))
-
-    def close(self):
-        self.buffer.close()
-        self.socket.close()
-
-
 @pytest.fixture(scope="module")
 def both(three, tmp_path_factory):
     """A connection to us, and one to a real Redis."""
-    path = tmp_path_factory.mktemp("redis") / "socket"
-    server = subprocess.Popen(dies_with_us(["redis-server", "--port", 0, "--unixsocket", path, "--save", "",
-                                            "--appendonly", "no", "--daemonize", "no"]),
-                              stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, cwd=path.parent)
-    try:
-        wait_until(path.exists, "redis-server listens")
-        connections = [Raw(socket.AF_INET, ("127.0.0.1", three.leader().resp_port)), Raw(socket.AF_UNIX, str(path))]
+    with real_redis(tmp_path_factory.mktemp("redis")) as path:
+        connections = [RawClient(socket.AF_INET, ("127.0.0.1", three.leader().resp_port)), RawClient(socket.AF_UNIX, path)]
         yield connections
         for connection in connections:
             connection.close()
-    finally:
-        server.kill()
-        server.wait()
 
 
 VALUES = """
@@ -527,7 +490,7 @@ def test_scripts_without_an_end_are_all_stopped_and_others_are_served(three):
     leader = three.leader()
     stopped = metric(leader, "holdfast_resp_scripts_stopped_total")
     request = b"*3\r\n$4\r\nEVAL\r\n$17\r\nwhile true do end\r\n$1\r\n0\r\n"
-    many = [Raw(socket.AF_INET, ("127.0.0.1", leader.resp_port)) for _ in range(100)]
+    many = [RawClient(socket.AF_INET, ("127.0.0.1", leader.resp_port)) for _ in range(100)]
     for raw in many:
         raw.socket.sendall(request * 3)
     with connect(leader) as other:

@@ -269,11 +269,9 @@ void resp_conn_review(struct resp_conn *conn)
     conn->is_authenticated = false;
     conn->auth.version = 0;
     resp_acquire_abandon_all(conn);
-    if (conn->awaited != NULL) {
-        pending_abandon(conn->awaited);
-        conn->awaited = NULL;
-    }
+    resp_transact_abandon(conn);
     list_remove(&conn->pending);
+    resp_wait_end(conn);
     resp_pubsub_leave(conn);
     conn->mode = RESP_MODE_IDLE;
     resp_conn_error(conn, "NOPERM", "%s", why);

@@ -116,7 +116,7 @@ static const char *flags_of(const struct resp_conn *c, char out[8])
         char letter;
     } flags[] = {{resp_is_subscribed(c), 'P'},
                  {c->is_multi, 'x'},
-                 {resp_acquire_waits(c), 'b'},
+                 {resp_acquire_waits(c) || resp_wait_is_on(c), 'b'},
                  {c->is_closing, 'c'}};
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
         if (flags[i].is_set) {
@@ -314,7 +314,8 @@ static void client_unblock(struct resp_conn *conn, const struct slice *args, uin
     for (struct list *link = conns->next; link != conns; link = link->next) {
         struct resp_conn *other = LIST_OBJECT(link, struct resp_conn, link);
         if (other->id == (uint64_t)id && may_end(conn, other)) {
-            resp_integer(&w, resp_acquire_unblock(other, is_error));
+            resp_integer(&w, resp_acquire_unblock(other, is_error) ||
+                                 resp_wait_unblock(other, is_error));
             return;
         }
     }

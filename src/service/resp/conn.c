@@ -121,10 +121,7 @@ static void drop_work(struct resp_conn *conn)
 {
     resp_acquire_abandon_all(conn);
     resp_pubsub_leave(conn);
-    if (conn->awaited != NULL) {
-        pending_abandon(conn->awaited);
-        conn->awaited = NULL;
-    }
+    resp_transact_abandon(conn);
     for (struct list *link = list_take(&conn->unwritten); link != NULL;
          link = list_take(&conn->unwritten)) {
         pending_abandon(LIST_OBJECT(link, struct pending_request, link));
@@ -132,6 +129,7 @@ static void drop_work(struct resp_conn *conn)
     forget_kept(conn);
     forget_parser(conn);
     list_remove(&conn->pending);
+    resp_wait_end(conn);
     buffer_close(&conn->in);
     buffer_close(&conn->out);
     buffer_close(&conn->reply);
@@ -445,6 +443,7 @@ void resp_conn_done(struct resp_conn *conn)
 {
     hf_assert(conn->awaited == NULL && conn->kept != NULL);
     conn->mode = RESP_MODE_IDLE;
+    resp_wait_end(conn);
     consume(conn);
     resp_conn_mark_ready(conn);
 }
@@ -479,6 +478,7 @@ void resp_conn_end(struct resp_conn *conn)
 {
     conn->is_ended = true;
     resp_acquire_end(conn);
+    resp_wait_input_ended(conn);
     resp_conn_advance(conn);
     resp_conn_mark_ready(conn);
 }

@@ -13,6 +13,7 @@
 #ifndef HOLDFAST_SERVICE_RESP_CONN_H
 #define HOLDFAST_SERVICE_RESP_CONN_H
 
+#include "base/heap.h"
 #include "service/resp/api.h"
 #include "service/resp/commands.h"
 #include "service/resp/keyspace_state.h"
@@ -114,6 +115,7 @@ struct resp_conn {
         uint64_t next;
         bool is_more; /* after the last run's transaction the command goes on at `next` */
     } flush;
+    struct resp_wait *wait_for; /* of a blocking command; NULL: not; see blocking.c */
 
     uint64_t written; /* bytes, since opened */
     struct list unwritten;
@@ -149,6 +151,11 @@ struct resp_shared {
     struct list transfers; /* with a partial request or an unwritten last reply */
     struct list idle;
     struct list pending;   /* transactions that wait to run */
+    struct list waits;     /* of blocking commands; see blocking.c */
+    struct list expecting; /* those that saw uncommitted changes */
+    struct table queues;   /* of keys that are waited for, by name */
+    struct heap timers;    /* of waits */
+    uint64_t wait_count;
     struct pool pool;      /* acquires and subscriptions */
     uint64_t hash_key;     /* keys the hash of channels */
     struct table channels; /* subscriptions by channel, ordinary and sharded ones */
@@ -294,6 +301,45 @@ void resp_read(struct resp_conn *conn, const struct slice *args, uint32_t count)
 struct key_sink resp_sink(struct resp_writer *w);
 struct resp_writer *resp_sink_writer(const struct key_sink *sink);
 
+/* Runs a request that waited once more, with all its attempts. */
+void resp_transact_begin_again(struct resp_conn *conn);
+/* A request that is not submitted. */
+void resp_transact_refuse(struct resp_conn *conn, enum hf_error error);
+/* Nothing waits for the answer of the submitted transaction any more: later runs must not build on
+ * it, since nobody will report its end. */
+void resp_transact_abandon(struct resp_conn *conn);
+
+/* list.c, for blocking.c. The list is not empty; replies with the element. */
+void resp_list_pop(struct keyspace *k, struct key *key, struct slice list, bool from_left,
+                   const struct key_sink *to);
+/* False: not LEFT or RIGHT; the error was sent. */
+bool resp_list_ends(struct slice from, struct slice target, const struct key_sink *to);
+
+/* blocking.c: BLPOP and its relatives. */
+void resp_waits_open(struct service *s);
+void resp_waits_close(struct service *s);
+/* The run found nothing: the connection waits until one of its keys exists. False: the quota of
+ * watchers is used up. */
+bool resp_wait_park(struct resp_conn *conn, struct keyspace *k, struct quota_refusal *refusal);
+/* Its wait is over, and the last run must see only what is applied. */
+bool resp_wait_is_over(const struct resp_conn *conn);
+/* The next client in the queues of its keys runs: it may find what this one left. */
+void resp_wait_pass_on(struct resp_conn *conn);
+/* It is answered, or gone. */
+void resp_wait_end(struct resp_conn *conn);
+/* No more input: a client that waits is gone. */
+void resp_wait_input_ended(struct resp_conn *conn);
+/* A key exists now. */
+void resp_waits_on_key(struct service *s, uint32_t tenant, struct slice name);
+/* Uncommitted changes were forgotten. */
+void resp_waits_on_forgotten(struct resp_shared *shared);
+void resp_waits_run_deadlines(struct service *s, uint64_t now_ms);
+uint64_t resp_waits_next_ms(const struct service *s);
+void resp_waits_drain(struct service *s);
+bool resp_wait_is_on(const struct resp_conn *conn);
+/* CLIENT UNBLOCK: as when its time is over, or with an error. False: it does not wait. */
+bool resp_wait_unblock(struct resp_conn *conn, bool is_error);
+
 /* multi.c: true when the command was queued for EXEC, or refused. */
 bool resp_multi_takes(struct resp_conn *conn, const struct slice *args, uint32_t count);
 void resp_multi_end(struct resp_conn *conn);
@@ -400,5 +446,28 @@ RESP_KEY_HANDLER(key_hsetnx);
 RESP_KEY_HANDLER(key_keys);
 RESP_KEY_HANDLER(key_time);
 RESP_KEY_HANDLER(key_watch);
+RESP_KEY_HANDLER(key_blmove);
+RESP_KEY_HANDLER(key_blpop);
+RESP_KEY_HANDLER(key_lindex);
+RESP_KEY_HANDLER(key_linsert);
+RESP_KEY_HANDLER(key_llen);
+RESP_KEY_HANDLER(key_lmove);
+RESP_KEY_HANDLER(key_lrange);
+RESP_KEY_HANDLER(key_lrem);
+RESP_KEY_HANDLER(key_lset);
+RESP_KEY_HANDLER(key_ltrim);
+RESP_KEY_HANDLER(key_pop);
+RESP_KEY_HANDLER(key_push);
+RESP_KEY_HANDLER(key_rpoplpush);
+RESP_KEY_HANDLER(key_zadd);
+RESP_KEY_HANDLER(key_zcard);
+RESP_KEY_HANDLER(key_zcount);
+RESP_KEY_HANDLER(key_zincrby);
+RESP_KEY_HANDLER(key_zpop);
+RESP_KEY_HANDLER(key_zrange);
+RESP_KEY_HANDLER(key_zrank);
+RESP_KEY_HANDLER(key_zrem);
+RESP_KEY_HANDLER(key_zremrange);
+RESP_KEY_HANDLER(key_zscore);
 
 #endif

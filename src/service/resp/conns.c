@@ -28,6 +28,7 @@ void resp_open_all(struct service *s)
     keyspace_open(&shared->keyspace, s);
     s->resp = shared;
     resp_pubsub_open(s);
+    resp_waits_open(s);
 }
 
 void resp_close_all(struct service *s)
@@ -36,6 +37,7 @@ void resp_close_all(struct service *s)
     hf_assert(list_is_empty(&shared->conns));
     resp_script_close(s);
     resp_pubsub_close(s);
+    resp_waits_close(s);
     keyspace_close(&shared->keyspace);
     pool_close(&shared->pool);
     memory_free(s->memory, shared, sizeof(*shared));
@@ -83,6 +85,7 @@ static void run_deadlines(struct service *s)
         }
         resp_conn_shut(conn);
     }
+    resp_waits_run_deadlines(s, now_ms);
 }
 
 void resp_run_all(struct service *s)
@@ -124,12 +127,14 @@ uint64_t resp_next_ms(const struct service *s)
         const struct resp_conn *conn = LIST_OBJECT(shared->pending.next, struct resp_conn, pending);
         next_ms = conn->give_up_ms < next_ms ? conn->give_up_ms : next_ms;
     }
-    return next_ms;
+    uint64_t wait_ms = resp_waits_next_ms(s);
+    return wait_ms < next_ms ? wait_ms : next_ms;
 }
 
 void resp_drain_all(struct service *s)
 {
     struct resp_shared *shared = s->resp;
+    resp_waits_drain(s);
     for (struct list *link = shared->conns.next; link != &shared->conns; link = link->next) {
         struct resp_conn *conn = LIST_OBJECT(link, struct resp_conn, link);
         conn->is_ended = true; /* answer the requests received; no more input */
@@ -141,6 +146,8 @@ void resp_on_event(struct service *s, const struct event *event)
 {
     if (event->type == EVENT_PUBLISHED) {
         resp_pubsub_deliver(s, event->tenant, event->name, event->text);
+    } else if (event->type == EVENT_GRANTED && event->tier == s->options.resp_tier) {
+        resp_waits_on_key(s, event->tenant, event->name);
     }
 }
 

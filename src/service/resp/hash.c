@@ -66,20 +66,12 @@ static uint32_t count_fields(struct slice hash)
     return count;
 }
 
-/* The hash of the key, or an empty one. False: another type; the error was sent. */
+/* False: another type; the error was sent. */
 static bool open_hash(struct keyspace *k, struct slice name, const struct key_sink *to,
                       struct key **key, struct slice *hash)
 {
-    *key = keyspace_key(k, name, to);
-    if (*key == NULL) {
-        return false;
-    }
-    if (key_is_present(*key) && (*key)->kind != KEY_HASH) {
-        to->error(to->ctx, "WRONGTYPE", KEY_WRONG_TYPE);
-        return false;
-    }
-    *hash = (*key)->kind == KEY_HASH ? (*key)->value : slice_make(NULL, 0);
-    return true;
+    *key = keyspace_typed(k, name, KEY_HASH, to, hash);
+    return *key != NULL;
 }
 
 void key_hget(struct keyspace *k, const struct slice *args, uint32_t count,
@@ -173,23 +165,6 @@ void key_hlen(struct keyspace *k, const struct slice *args, uint32_t count,
     }
 }
 
-static bool may_change(const struct keyspace *k, const struct key *key, const struct key_sink *to)
-{
-    if (key->kind == KEY_RESERVED) {
-        to->error(
-            to->ctx, "ERR",
-            "the lock is free, but a lock-delay or a queue prevents acquiring it; try again later");
-        return false;
-    }
-    if (!key_is_own(k, key)) {
-        to->error(to->ctx, "ERR",
-                  "the lock is held by another connection: compare it in a script (HEXISTS, HGET) "
-                  "before it is changed");
-        return false;
-    }
-    return true;
-}
-
 /* Copies `hash` without `without` (NULL: completely) and appends a field. */
 static bool make_hash(struct keyspace *k, struct slice hash, const struct hash_field *without,
                       struct slice name, struct slice value, struct slice *out,
@@ -243,7 +218,7 @@ void key_hset(struct keyspace *k, const struct slice *args, uint32_t count,
         to->error(to->ctx, "ERR", "wrong number of arguments for 'hset' command");
         return;
     }
-    if (!open_hash(k, args[1], to, &key, &hash) || !may_change(k, key, to)) {
+    if (!open_hash(k, args[1], to, &key, &hash) || !key_may_change(k, key, to)) {
         return;
     }
     for (uint32_t i = 2; i < count; i += 2) {
@@ -275,7 +250,8 @@ void key_hsetnx(struct keyspace *k, const struct slice *args, uint32_t count,
     key->is_compared = true;
     if (find_field(hash, args[2], &f)) {
         to->integer(to->ctx, 0);
-    } else if (may_change(k, key, to) && make_hash(k, hash, NULL, args[2], args[3], &hash, to)) {
+    } else if (key_may_change(k, key, to) &&
+               make_hash(k, hash, NULL, args[2], args[3], &hash, to)) {
         put_hash(k, key, hash);
         to->integer(to->ctx, 1);
     }
@@ -295,7 +271,7 @@ void key_hincrby(struct keyspace *k, const struct slice *args, uint32_t count,
         to->error(to->ctx, "ERR", "value is not an integer or out of range");
         return;
     }
-    if (!open_hash(k, args[1], to, &key, &hash) || !may_change(k, key, to)) {
+    if (!open_hash(k, args[1], to, &key, &hash) || !key_may_change(k, key, to)) {
         return;
     }
     bool is_there = find_field(hash, args[2], &f);
@@ -329,7 +305,7 @@ void key_hdel(struct keyspace *k, const struct slice *args, uint32_t count,
         if (!find_field(hash, args[i], &f)) {
             continue;
         }
-        if (gone == 0 && !may_change(k, key, to)) {
+        if (gone == 0 && !key_may_change(k, key, to)) {
             return;
         }
         uint8_t *bytes = bump_take(&k->arena, hash.len);

@@ -28,7 +28,7 @@ static void put_server(struct resp_conn *conn, struct buffer *out)
 
 static uint64_t count_blocked(const struct resp_shared *shared)
 {
-    uint64_t count = 0;
+    uint64_t count = shared->wait_count;
     for (struct list *link = shared->conns.next; link != &shared->conns; link = link->next) {
         count += resp_acquire_waits(LIST_OBJECT(link, struct resp_conn, link));
     }

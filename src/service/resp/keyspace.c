@@ -40,6 +40,9 @@ bool keyspace_begin(struct keyspace *k, struct caller_id who, struct slice clien
     k->is_early = false;
     k->is_hopeful = false;
     k->is_busy = false;
+    k->is_expecting = false;
+    k->is_settled = false;
+    k->waits = false;
     k->is_denied = false;
     k->conn = NULL;
     k->count = 0;
@@ -123,8 +126,10 @@ static void view(struct keyspace *k, struct slice name, struct key_view *out)
 {
     uint32_t tenant = k->who.tenant;
     enum uncommitted_state state =
-        k->is_read_only ? UNCOMMITTED_NONE
-                        : uncommitted_look(&k->uncommitted, k->core, tenant, name, out);
+        k->is_read_only || k->is_settled
+            ? UNCOMMITTED_NONE
+            : uncommitted_look(&k->uncommitted, k->core, tenant, name, out);
+    k->is_expecting = k->is_expecting || state == UNCOMMITTED_KNOWN;
     if (state != UNCOMMITTED_KNOWN) {
         view_key(k->core, tenant, name, out);
     }
@@ -234,16 +239,59 @@ bool key_is_own(const struct keyspace *k, const struct key *key)
     if (key->seen.kind == KEY_ABSENT || key->seen.kind == KEY_COUNTER) {
         return true; /* created by the run, or without an owner */
     }
-    if (key->seen.kind != KEY_STRING && key->seen.kind != KEY_HASH) {
+    if (!key_kind_has_value(key->seen.kind)) {
         return false;
     }
-    if (key->seen.is_value) {
+    if (key->seen.is_value || key->seen.kind == KEY_LIST || key->seen.kind == KEY_SORTED_SET) {
         return true;
     }
     if (k->who.principal != 0) {
         return key->seen.principal == k->who.principal || key->seen.principal == 0;
     }
     return (k->is_script && key->is_compared) || slice_equal(key->seen.client, k->client);
+}
+
+struct key *keyspace_typed(struct keyspace *k, struct slice name, enum key_kind kind,
+                           const struct key_sink *to, struct slice *value)
+{
+    struct key *key = keyspace_key(k, name, to);
+    if (key == NULL) {
+        return NULL;
+    }
+    if (key_is_present(key) && key->kind != kind) {
+        to->error(to->ctx, "WRONGTYPE", KEY_WRONG_TYPE);
+        return NULL;
+    }
+    *value = key->kind == kind ? key->value : slice_make(NULL, 0);
+    return key;
+}
+
+bool key_may_change(const struct keyspace *k, const struct key *key, const struct key_sink *to)
+{
+    if (key->kind == KEY_RESERVED) {
+        to->error(
+            to->ctx, "ERR",
+            "the lock is free, but a lock-delay or a queue prevents acquiring it; try again later");
+        return false;
+    }
+    if (!key_is_own(k, key)) {
+        to->error(to->ctx, "ERR",
+                  "the lock is held by another connection: compare it in a script (HEXISTS, HGET) "
+                  "before it is changed");
+        return false;
+    }
+    return true;
+}
+
+void key_put_shared(struct keyspace *k, struct key *key, enum key_kind kind, struct slice value)
+{
+    bool is_new = !key_is_present(key);
+    if (value.len > 0) {
+        key->is_value = key->is_value || is_new;
+        key_put(k, key, kind, value, is_new ? resp_ttl_default_ms(k->service) : 0);
+    } else if (!is_new) {
+        key_drop(k, key);
+    }
 }
 
 void key_put(struct keyspace *k, struct key *key, enum key_kind kind, struct slice value,
@@ -371,7 +419,7 @@ static struct effect effect_of(const struct key *key)
         e.flags = key->ttl_ms != 0 ? EFFECT_TTL : key->is_persisted ? EFFECT_PERSIST : 0;
     } else if (key->is_changed) {
         e.kind = EFFECT_PUT;
-        e.flags = (key->kind == KEY_HASH ? EFFECT_HASH : 0u) |
+        e.flags = key_kind_effect_flag(key->kind) |
                   (key->is_value && key->seen.kind == KEY_ABSENT ? EFFECT_VALUE : 0u);
         e.value = key->value;
     } else {
@@ -418,6 +466,12 @@ enum hf_error keyspace_build(struct keyspace *k, struct command *out)
     out->transact.checks = packer_list(&checks);
     out->transact.effects = packer_list(&effects);
     return !fits ? HF_TRANSACT_TOO_LARGE : command_check(out);
+}
+
+void keyspace_forget_reads(struct keyspace *k)
+{
+    hf_assert(k->is_settled && k->message_count == 0);
+    k->count = 0;
 }
 
 bool keyspace_is_idle(const struct keyspace *k)

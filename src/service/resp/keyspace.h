@@ -5,7 +5,8 @@
  * Then the run starts again. So a run must have no effect except keyspace_call and its reply to a
  * sink.
  *
- * Scripts and clients use the same commands: keys.c, set.c, hash.c, scan.c, multi.c, token.c. */
+ * Scripts and clients use the same commands: keys.c, set.c, hash.c, list.c,
+ * sorted_set.c, scan.c, multi.c, token.c. */
 #ifndef HOLDFAST_SERVICE_RESP_KEYSPACE_H
 #define HOLDFAST_SERVICE_RESP_KEYSPACE_H
 

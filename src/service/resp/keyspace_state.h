@@ -53,7 +53,11 @@ struct keyspace {
     bool is_early;   /* commands of others are under way: only keys that are KNOWN may be read */
     bool is_hopeful; /* ... and keys that are present: an acquire under way does not change them */
     bool is_busy;    /* has read a key that is not known yet (uncommitted.h) */
-    bool is_denied;  /* a right is missing by the policy applied here; `denial` is the first text */
+    bool is_expecting; /* has read a key as uncommitted changes will leave it */
+    bool is_settled;   /* reads applied keys only */
+    bool waits;        /* there is nothing to answer yet: see blocking.c */
+    uint64_t wait_ms;  /* ... for so long; UINT64_MAX: for ever */
+    bool is_denied; /* a right is missing by the policy applied here; `denial` is the first text */
     char denial[AUTH_TEXT];
     uint32_t count;
     struct key keys[LIMIT_CHECKS];
@@ -72,6 +76,8 @@ bool keyspace_begin(struct keyspace *k, struct caller_id who, struct slice clien
                     bool is_read_only);
 /* What this run read is not known before the state moves on: the run would only conflict. */
 bool keyspace_is_busy(const struct keyspace *k);
+/* The reads of a run without changes are confirmed otherwise. */
+void keyspace_forget_reads(struct keyspace *k);
 /* Nothing read or changed: nothing to submit. */
 bool keyspace_is_idle(const struct keyspace *k);
 /* One command from the reads and changes, valid until the next run. Returns HF_OK, or why it cannot
@@ -95,6 +101,11 @@ struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key
 /* The same for the name of a key. */
 struct key *keyspace_named(struct keyspace *k, struct slice name, const struct key_sink *to);
 
+/* The key, and its value, empty if it does not exist. NULL: it has another type, or an invalid name;
+ * the error was sent. */
+struct key *keyspace_typed(struct keyspace *k, struct slice name, enum key_kind kind,
+                           const struct key_sink *to, struct slice *value);
+
 static inline bool key_is_present(const struct key *key)
 {
     return key->kind != KEY_ABSENT && key->kind != KEY_RESERVED;
@@ -104,11 +115,17 @@ static inline bool key_is_present(const struct key *key)
  * value. */
 bool key_is_own(const struct keyspace *k, const struct key *key);
 
+/* As key_is_own, also of a key that does not exist yet. False: the error was sent. */
+bool key_may_change(const struct keyspace *k, const struct key *key, const struct key_sink *to);
+
 /* To memory of the run. False: above its limit; the error was sent. */
 bool keyspace_copy(struct keyspace *k, struct slice *text, const struct key_sink *to);
 
 void key_put(struct keyspace *k, struct key *key, enum key_kind kind, struct slice value,
              uint64_t ttl_ms);
+/* Of a list or a sorted set: everybody's if the run creates it (S13.11); gone with its last
+ * element. */
+void key_put_shared(struct keyspace *k, struct key *key, enum key_kind kind, struct slice value);
 /* TTL_NONE: not for a counter. */
 void key_set_ttl(struct keyspace *k, struct key *key, uint64_t ttl_ms);
 void key_set_number(struct key *key, int64_t number);

@@ -462,5 +462,6 @@ uint64_t resp_pubsub_receivers(struct service *s, uint32_t tenant, struct slice 
 
 bool resp_has_subscribers(const struct service *s)
 {
-    return table_count(&s->resp->channels) > 0 || s->resp->pattern_count > 0;
+    return table_count(&s->resp->channels) > 0 || s->resp->pattern_count > 0 ||
+           s->resp->wait_count > 0;
 }

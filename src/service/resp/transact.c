@@ -100,13 +100,19 @@ static bool is_replicated(const struct service *s)
 void resp_transact_begin(struct resp_conn *conn)
 {
     conn->mode = RESP_MODE_TRANSACTING;
-    conn->attempts = 0;
     /* A flush walks over the names, and compares no versions: this node must have all of them. */
     conn->needs_barrier = conn->command->run == key_flush && is_replicated(conn->service);
     conn->has_policy = false;
-    conn->busy_index = 0;
     conn->flush.cursor = 0;
     conn->flush.is_more = false;
+    resp_transact_begin_again(conn);
+}
+
+void resp_transact_begin_again(struct resp_conn *conn)
+{
+    hf_assert(conn->mode == RESP_MODE_TRANSACTING && conn->awaited == NULL);
+    conn->attempts = 0;
+    conn->busy_index = 0;
     conn->give_up_ms = service_boot_ms(conn->service) + RESP_PENDING_MS;
     list_append(&resp_shared(conn)->pending, &conn->pending);
 }
@@ -114,11 +120,8 @@ void resp_transact_begin(struct resp_conn *conn)
 /* The next transaction of a command that has several. */
 static void go_on(struct resp_conn *conn)
 {
-    conn->attempts = 0;
-    conn->busy_index = 0;
     conn->flush.cursor = conn->flush.next;
-    conn->give_up_ms = service_boot_ms(conn->service) + RESP_PENDING_MS;
-    list_append(&resp_shared(conn)->pending, &conn->pending);
+    resp_transact_begin_again(conn);
 }
 
 static void answer(struct resp_conn *conn)
@@ -153,6 +156,13 @@ static void answer_error(struct resp_conn *conn, enum hf_error error)
     answer(conn);
 }
 
+void resp_transact_refuse(struct resp_conn *conn, enum hf_error error)
+{
+    hf_assert(conn->mode == RESP_MODE_TRANSACTING && conn->awaited == NULL);
+    list_remove(&conn->pending);
+    answer_error(conn, error);
+}
+
 static void answer_quota(struct resp_conn *conn, const struct quota_refusal *refusal)
 {
     struct resp_writer w = {&conn->reply, conn->protocol};
@@ -184,19 +194,39 @@ static void forget_submitted(struct resp_shared *shared)
     for (struct list *link = shared->pending.next; link != &shared->pending; link = link->next) {
         LIST_OBJECT(link, struct resp_conn, pending)->busy_index = 0;
     }
+    resp_waits_on_forgotten(shared);
+}
+
+void resp_transact_abandon(struct resp_conn *conn)
+{
+    if (conn->awaited == NULL) {
+        return;
+    }
+    pending_abandon(conn->awaited);
+    conn->awaited = NULL;
+    if (conn->mode == RESP_MODE_TRANSACTING) {
+        forget_submitted(resp_shared(conn));
+    }
+}
+
+/* The state of a follower may be too old; and the last answer of a wait must be of now. */
+static bool needs_barrier_again(const struct resp_conn *conn)
+{
+    return is_replicated(conn->service) && (!leads(conn->service) || resp_wait_is_over(conn));
 }
 
 /* After a conflict. */
 static void repeat(struct resp_conn *conn)
 {
-    forget_submitted(resp_shared(conn));
     if (++conn->attempts == RESP_ATTEMPTS) {
+        forget_submitted(resp_shared(conn));
         answer_try_again(conn);
         return;
     }
     resp_shared(conn)->conflicts++;
-    conn->needs_barrier = is_replicated(conn->service) && !leads(conn->service);
-    list_append(&resp_shared(conn)->pending, &conn->pending);
+    conn->needs_barrier = needs_barrier_again(conn);
+    list_append(&resp_shared(conn)->pending, &conn->pending); /* before those that waited for it */
+    forget_submitted(resp_shared(conn));
 }
 
 static void on_done(void *owner, enum hf_error error, const struct result *result)
@@ -240,6 +270,16 @@ static void on_barrier(void *owner, enum hf_error error, const struct result *re
     list_append(&resp_shared(conn)->pending, &conn->pending);
 }
 
+/* A blocking command found nothing. */
+static void park(struct resp_conn *conn, struct keyspace *k)
+{
+    struct quota_refusal refusal;
+    buffer_release(&conn->reply);
+    if (!resp_wait_park(conn, k, &refusal)) {
+        answer_quota(conn, &refusal);
+    }
+}
+
 static void run(struct resp_conn *conn, bool is_early)
 {
     struct service *s = conn->service;
@@ -259,6 +299,7 @@ static void run(struct resp_conn *conn, bool is_early)
     k->database = conn->database;
     k->is_early = is_early;
     k->is_hopeful = conn->attempts == 0; /* clients of other nodes may change the key, too */
+    k->is_settled = resp_wait_is_over(conn);
     conn->command->run(k, args, count, &sink);
     if (k->is_denied && !conn->has_policy && !leads(s)) {
         buffer_truncate(&conn->reply, 0);
@@ -272,7 +313,11 @@ static void run(struct resp_conn *conn, bool is_early)
         answer_error(conn, HF_ANSWER_TOO_LARGE);
         return;
     }
-    if (!k->is_script && buffer_bytes(&conn->reply).data[0] == '-') {
+    if (k->waits && !keyspace_is_busy(k)) {
+        park(conn, k);
+        return;
+    }
+    if (!k->waits && !k->is_script && buffer_bytes(&conn->reply).data[0] == '-') {
         keyspace_cancel(k); /* all or nothing; a script handles this itself */
     }
     if (keyspace_is_busy(k)) {
@@ -305,6 +350,7 @@ static void run(struct resp_conn *conn, bool is_early)
     }
     conn->submitted = keyspace_submitted(k);
     conn->awaited = pending_submit_tier(s, &command, s->options.resp_tier, false, on_done, conn);
+    resp_wait_pass_on(conn);
 }
 
 bool service_has_transactions(const struct service *s)

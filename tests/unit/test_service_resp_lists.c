@@ -1,0 +1,315 @@
+/* Lists, sorted sets and clients that wait for them (service/resp/blocking.c). That the commands answer
+ * as Redis does is compared in tests/cluster/test_resp_lists.py. */
+#include "resp_testing.h"
+
+#include "service/resp/conn.h"
+
+static uint64_t waits(void)
+{
+    return world.service->resp->wait_count;
+}
+
+static void deliver(void)
+{
+    world.gateway.is_held = false;
+    resp_world_run(&world);
+}
+
+/* Another node changes a list without having seen it. */
+static void put_elsewhere(const char *name, struct slice list)
+{
+    uint8_t bytes[256];
+    struct packer effects = packer_make(bytes, sizeof(bytes));
+    struct effect e = {.kind = EFFECT_PUT,
+                       .flags = EFFECT_LIST | EFFECT_VALUE,
+                       .name = slice_of(name),
+                       .value = list,
+                       .lease = {79, world.gateway.index},
+                       .ttl_ms = TTL_NONE};
+    struct command c;
+    struct result r;
+    assert_true(pack_effect(&effects, &e));
+    command_init(&c, COMMAND_TRANSACT);
+    c.transact.id = (struct id){80, world.gateway.index};
+    c.transact.client = slice_of("elsewhere");
+    c.transact.effects = packer_list(&effects);
+    fake_gateway_apply(&world.gateway, &c, &r);
+    assert_int_equal(r.outcome, OUTCOME_DONE);
+}
+
+/* ---- values ---- */
+
+static void a_list_is_a_value_without_an_owner_and_a_ttl(void **state)
+{
+    struct resp_client *a = client();
+    struct resp_client *b = client();
+    struct key_view view;
+    resp_request(a, "RPUSH l a b", ":2|");
+    resp_request(b, "LPUSH l c", ":3|");
+    view_key(world.gateway.core, 0, slice_of("l"), &view);
+    assert_int_equal(view.kind, KEY_LIST);
+    assert_true(view.is_value);
+    assert_true(slice_equal(view.value, slice_of("\1c\1a\1b")));
+    resp_request(b, "TTL l", ":-1|");
+    resp_request(b, "PEXPIRE l 50", ":1|");
+    resp_request(b, "RPUSH l d", ":4|"); /* keeps it */
+    resp_world_pass(&world, 50);
+    resp_request(a, "EXISTS l", ":0|");
+    /* It needs no force, whoever deletes it. */
+    resp_request(a, "RPUSH l a", ":1|");
+    resp_request(b, "DEL l", ":1|");
+    assert_int_equal(audited(), 0);
+}
+
+static void a_lock_is_not_made_a_list(void **state)
+{
+    struct resp_client *a = client();
+    struct resp_client *b = client();
+    resp_request(a, "SET l v NX PX 5000", "+OK|");
+    resp_say(b, "RPUSH l x");
+    resp_expect_start(b, "-WRONGTYPE");
+    resp_request(b, "MULTI", "+OK|");
+    resp_request(b, "DEL l", "+QUEUED|");
+    resp_request(b, "RPUSH l x", "+QUEUED|");
+    resp_say(b, "EXEC");
+    resp_expect_start(b, "*2\r\n:1\r\n-ERR the lock is held by another connection");
+}
+
+static void members_are_sorted_by_score_and_name(void **state)
+{
+    struct resp_client *c = client();
+    struct key_view view;
+    resp_request(c, "ZADD z 2 b 1 x 2 a -0 o 2 aa", ":5|");
+    view_key(world.gateway.core, 0, slice_of("z"), &view);
+    assert_int_equal(view.kind, KEY_SORTED_SET);
+    assert_int_equal(view.value.len, 5 * 10 + 1);
+    assert_memory_equal(view.value.data, "\0\0\0\0\0\0\0\0\1o", 10); /* no -0 */
+    resp_request(c, "ZRANGE z 0 -1", "*5|$1|o|$1|x|$1|a|$2|aa|$1|b|");
+    /* The same set by another way has the same bytes. */
+    resp_request(c, "ZADD y 7 aa 2 a 0 o 3 b 1 x", ":5|");
+    resp_request(c, "ZADD y 2 aa 2 b", ":0|");
+    struct key_view other;
+    view_key(world.gateway.core, 0, slice_of("y"), &other);
+    view_key(world.gateway.core, 0, slice_of("z"), &view);
+    assert_true(slice_equal(view.value, other.value));
+}
+
+static void scores_have_17_digits(void **state)
+{
+    struct resp_client *c = client();
+    resp_request(c, "ZADD z 0.1 a 3 b 1e100 c", ":3|");
+    resp_request(c, "ZSCORE z a", "$19|0.10000000000000001|");
+    resp_request(c, "ZMSCORE z b c x", "*3|$1|3|$6|1e+100|$-1|");
+    resp_say(c, "HELLO 3");
+    resp_expect_start(c, "%");
+    resp_request(c, "ZINCRBY z 0.2 a", ",0.30000000000000004|");
+    resp_request(c, "ZPOPMIN z 2", "*2|*2|$1|a|,0.30000000000000004|*2|$1|b|,3|");
+    resp_request(c, "ZADD z inf c", ":0|");
+    resp_request(c, "ZSCORE z c", ",inf|");
+}
+
+static void before_version_9_there_are_none(void **state)
+{
+    struct resp_client *c;
+    fake_gateway_start_over(&world.gateway, 8);
+    c = client();
+    resp_say(c, "RPUSH l a");
+    resp_expect_start(c, "-ERR not_upgraded");
+    resp_say(c, "ZADD z 1 a");
+    resp_expect_start(c, "-ERR not_upgraded");
+    resp_request(c, "LLEN l", ":0|");
+}
+
+/* ---- waiting ---- */
+
+static void who_waits_is_served_in_order(void **state)
+{
+    struct resp_client *pusher = client();
+    struct resp_client *c[4];
+    for (unsigned i = 0; i < 4; i++) {
+        c[i] = client();
+        resp_request(c[i], i == 2 ? "BLPOP k l 0" : "BRPOP l 0", "");
+    }
+    assert_int_equal(waits(), 4);
+    resp_request(pusher, "RPUSH l a", ":1|");
+    resp_expect(c[0], "*2|$1|l|$1|a|");
+    resp_expect(c[1], "");
+    resp_request(pusher, "RPUSH l b c", ":2|"); /* one event, two elements */
+    resp_expect(c[1], "*2|$1|l|$1|c|");
+    resp_expect(c[2], "*2|$1|l|$1|b|");
+    resp_expect(c[3], "");
+    put_elsewhere("l", slice_of("\1x"));
+    resp_world_run(&world);
+    resp_expect(c[3], "*2|$1|l|$1|x|");
+    assert_int_equal(waits(), 0);
+    resp_request(pusher, "EXISTS l", ":0|");
+}
+
+static void a_wait_costs_nothing_while_nothing_happens(void **state)
+{
+    struct resp_client *c = client();
+    resp_request(c, "BLPOP l 100", "");
+    uint64_t before = submitted(COMMAND_TRANSACT);
+    uint64_t barriers = world.gateway.barriers;
+    resp_world_pass(&world, 99999);
+    resp_expect(c, "");
+    assert_int_equal(submitted(COMMAND_TRANSACT), before);
+    assert_int_equal(world.gateway.barriers, barriers);
+    resp_world_pass(&world, 1);
+    resp_expect(c, "*-1|");
+    assert_int_equal(world.gateway.barriers, barriers + 1); /* nil is an answer of now */
+    assert_int_equal(submitted(COMMAND_TRANSACT), before);
+    assert_int_equal(waits(), 0);
+}
+
+static void at_its_end_a_wait_without_a_majority_is_an_error(void **state)
+{
+    struct resp_client *c = client();
+    resp_request(c, "BLPOP l 1", "");
+    world.gateway.fails = HF_UNAVAILABLE;
+    resp_world_pass(&world, 1000);
+    resp_expect_start(c, "-CLUSTERDOWN");
+    world.gateway.fails = HF_OK;
+}
+
+static void a_client_that_goes_passes_its_turn_on(void **state)
+{
+    struct resp_client *pusher = client();
+    struct resp_client *first = client();
+    struct resp_client *second = client();
+    resp_request(first, "BLPOP l 0", "");
+    resp_request(second, "BLPOP l 0", "");
+    /* It goes after it was woken, and before it ran. */
+    world.gateway.is_held = true;
+    resp_send_only(pusher, "RPUSH l a\r\n");
+    resp_world_run(&world);
+    world.gateway.is_held = false;
+    fake_gateway_deliver(&world.gateway);
+    resp_client_close(first);
+    resp_world_run(&world);
+    resp_expect(pusher, ":1|");
+    resp_expect(second, "*2|$1|l|$1|a|");
+    assert_int_equal(waits(), 0);
+}
+
+static void who_ends_its_input_waits_no_more(void **state)
+{
+    struct resp_client *pusher = client();
+    struct resp_client *c = client();
+    resp_request(c, "BLPOP l 0", "");
+    resp_conn_end(c->conn);
+    resp_world_run(&world);
+    assert_null(c->conn);
+    assert_int_equal(waits(), 0);
+    resp_request(pusher, "RPUSH l a", ":1|");
+    resp_request(pusher, "LLEN l", ":1|");
+}
+
+/* The pop that made the list look empty is refused, so the element is still there. */
+static void an_empty_list_that_was_only_expected_is_looked_at_again(void **state)
+{
+    struct resp_client *popper = client();
+    struct resp_client *waiter = client();
+    resp_request(popper, "RPUSH l a", ":1|");
+    world.gateway.is_held = true;
+    resp_send_only(popper, "LPOP l\r\n");
+    resp_world_run(&world);
+    resp_send_only(waiter, "BLPOP l 0\r\n");
+    resp_world_run(&world);
+    assert_int_equal(waits(), 1);
+    put_elsewhere("l", slice_of("\1b\1c"));
+    deliver();
+    resp_expect(popper, "$1|b|");
+    resp_expect(waiter, "*2|$1|l|$1|c|");
+}
+
+/* The same when nobody hears of the refusal any more. */
+static void a_popper_that_is_gone_misleads_nobody(void **state)
+{
+    struct resp_client *popper = client();
+    struct resp_client *waiter = client();
+    resp_request(popper, "RPUSH l a", ":1|");
+    world.gateway.is_held = true;
+    resp_send_only(popper, "LPOP l\r\n");
+    resp_world_run(&world);
+    resp_send_only(waiter, "BLPOP l 0\r\n");
+    resp_world_run(&world);
+    resp_client_close(popper);
+    put_elsewhere("l", slice_of("\1b\1c"));
+    deliver();
+    resp_expect(waiter, "*2|$1|l|$1|b|");
+}
+
+static void lost_events_make_all_look_again(void **state)
+{
+    struct resp_client *c = client();
+    resp_request(c, "BLPOP l 0", "");
+    service_state_replaced(world.service); /* still nothing there */
+    resp_world_run(&world);
+    resp_expect(c, "");
+    world.gateway.service = NULL; /* it gets no event */
+    put_elsewhere("l", slice_of("\1a"));
+    world.gateway.service = world.service;
+    resp_world_run(&world);
+    resp_expect(c, "");
+    service_state_replaced(world.service);
+    resp_world_run(&world);
+    resp_expect(c, "*2|$1|l|$1|a|");
+}
+
+static void a_node_that_stops_ends_all_waits(void **state)
+{
+    struct resp_client *c = client();
+    resp_request(c, "BLPOP l 0", "");
+    service_drain(world.service);
+    resp_world_run(&world);
+    resp_expect_start(c, "-CLUSTERDOWN");
+    assert_null(c->conn);
+    assert_int_equal(waits(), 0);
+}
+
+static void a_transaction_does_not_wait(void **state)
+{
+    struct resp_client *c = client();
+    resp_request(c, "MULTI", "+OK|");
+    resp_request(c, "BLPOP l 0", "+QUEUED|");
+    resp_request(c, "BRPOPLPUSH l m 0", "+QUEUED|");
+    resp_request(c, "RPUSH l a", "+QUEUED|");
+    resp_request(c, "BLPOP l 0", "+QUEUED|");
+    resp_request(c, "EXEC", "*4|*-1|$-1|:1|*2|$1|l|$1|a|");
+    resp_say(c, "EVAL \"return redis.call('blpop','l',0)\" 0");
+    resp_expect_start(c, "-ERR This Redis command is not allowed from script");
+}
+
+static void requests_behind_a_wait_are_answered_after_it(void **state)
+{
+    struct resp_client *c = client();
+    resp_request(c, "BLPOP l 0\r\nPING", "");
+    resp_request(client(), "RPUSH l a", ":1|");
+    resp_expect(c, "*2|$1|l|$1|a|+PONG|");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_list_is_a_value_without_an_owner_and_a_ttl),
+        TEST(a_lock_is_not_made_a_list),
+        TEST(members_are_sorted_by_score_and_name),
+        TEST(scores_have_17_digits),
+        TEST(before_version_9_there_are_none),
+        TEST(who_waits_is_served_in_order),
+        TEST(a_wait_costs_nothing_while_nothing_happens),
+        TEST(at_its_end_a_wait_without_a_majority_is_an_error),
+        TEST(a_client_that_goes_passes_its_turn_on),
+        TEST(who_ends_its_input_waits_no_more),
+        TEST(an_empty_list_that_was_only_expected_is_looked_at_again),
+        TEST(a_popper_that_is_gone_misleads_nobody),
+        TEST(lost_events_make_all_look_again),
+        TEST(a_node_that_stops_ends_all_waits),
+        TEST(a_transaction_does_not_wait),
+        TEST(requests_behind_a_wait_are_answered_after_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
