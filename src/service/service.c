@@ -31,6 +31,7 @@ struct service *service_new(const struct service_options *options)
     pending_open_all(s);
     event_ring_open(&s->events, memory, o->event_bytes);
     event_ring_reset(&s->events, (struct event_id){core_index(service_core(s)), UINT32_MAX});
+    s->ring_used = true; /* clients of the node before its restart come back */
     list_init(&s->changes);
     list_init(&s->downloads);
     list_init(&s->policy_work);
@@ -75,7 +76,9 @@ uint64_t service_cluster_ms(const struct service *s)
  * replicated event; a watcher that resumes from it continues after them (S9.3). */
 void service_on_event(struct service *s, const struct event *event)
 {
-    if (event->tier == TIER_CORRECTNESS) {
+    if (event->tier == TIER_CORRECTNESS && s->ring_rests) {
+        event_ring_skip(&s->events, (struct event_id){event->index, event->ordinal});
+    } else if (event->tier == TIER_CORRECTNESS) {
         event_ring_add(&s->events, event);
     } else if (s->stream_count > 0) {
         struct event numbered = *event;

@@ -68,8 +68,13 @@ struct service {
     uint64_t stream_count;
     uint64_t dropped_streams;
     uint64_t events_pumped; /* position offered to every stream */
-    bool pump;              /* a stream is new, or takes output again */
-    uint32_t replays;       /* pages of the event log in flight; watch_replay.c */
+    /* Without streams, events need not be in the ring, if the event log has them: rest_ring in watch.c. */
+    bool ring_rests;
+    bool ring_used;        /* by a stream, since the last look */
+    uint64_t ring_look_ms; /* boot time of the next look */
+    uint64_t ring_dropped; /* records that the event log had lost at the last one */
+    bool pump;             /* a stream is new, or takes output again */
+    uint32_t replays;      /* pages of the event log in flight; watch_replay.c */
 
     /* http_conn*.c */
     struct list conns;

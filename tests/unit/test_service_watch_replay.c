@@ -194,6 +194,97 @@ static void a_late_client_reads_the_log_and_joins_the_live_stream(void **state)
     free(got);
 }
 
+static bool is_in_ring(const char *id)
+{
+    uint64_t position;
+    uint64_t index = strtoull(id, NULL, 10);
+    return event_ring_find(&world.service->events, (struct event_id){index, 0}, &position);
+}
+
+/* Without a stream for a minute, each event is only in the log. The first stream changes that. */
+static void a_node_without_streams_keeps_events_in_the_log_only(void **state)
+{
+    char id[64];
+    char *got = calloc(1, TEXT_MAX);
+    struct http_client *c = world_client(&world, false);
+    struct http_client *first = watch("/api/v1/watch?prefix=n", NULL);
+    fill(c, 2);
+    collect(first, got, id);
+    world_pass(&world, 61000);
+    world_pass(&world, 61000); /* it is still there */
+    fill(c, 1);
+    assert_true(is_in_ring(id));
+    collect(first, got, id);
+    leave(first);
+    world_pass(&world, 61000); /* it was there a minute ago */
+    fill(c, 1);
+    assert_true(is_in_ring(id));
+    world_pass(&world, 61000);
+    fill(c, 2);
+    assert_false(is_in_ring(id));
+    assert_int_equal(world.service->events.head, world.service->events.tail);
+    struct http_client *late = watch("/api/v1/watch?prefix=n", id);
+    fill(c, 2); /* in the ring again */
+    assert_non_null(world.gateway.scan);
+    answer(PAGE_MAX, NULL);
+    collect(late, got, id);
+    fill(c, 1);
+    collect(late, got, id);
+    assert_null(world.gateway.scan);
+    uint32_t events = 0;
+    uint64_t before = 0;
+    for (const char *at = got; (at = strstr(at, "id: ")) != NULL; at++) {
+        uint64_t index = strtoull(at + 4, NULL, 10);
+        const char *type = strchr(at, '\n');
+        assert_true(index >= before); /* holds that expire may share an entry */
+        before = index;
+        events += strncmp(type, "\nevent: granted\n", 16) == 0;
+    }
+    assert_int_equal(events, 9);
+    assert_null(strstr(got, "event: reset\n"));
+    leave(late);
+    /* A new stream begins with what comes now. */
+    world_pass(&world, 61000);
+    world_pass(&world, 61000);
+    fill(c, 1);
+    late = watch("/api/v1/watch?prefix=n", NULL);
+    got[0] = '\0';
+    fill(c, 1);
+    collect(late, got, id);
+    const char *granted = strstr(got, "event: granted\n");
+    assert_non_null(granted);
+    assert_null(strstr(granted + 1, "event: granted\n"));
+    free(got);
+}
+
+static void the_ring_is_kept_where_the_log_is_not_complete(void **state)
+{
+    struct http_client *c = world_client(&world, false);
+    fill(c, 1);
+    world.gateway.events.dropped = 7;
+    world_pass(&world, 61000);
+    world_pass(&world, 1);
+    fill(c, 1);
+    assert_true(world.service->events.head < world.service->events.tail);
+    world.gateway.events.dropped = 8;
+    world_pass(&world, 61000);
+    fill(c, 1);
+    assert_true(world.service->events.head < world.service->events.tail);
+    world.gateway.events.is_kept = false;
+    world_pass(&world, 61000);
+    world_pass(&world, 61000);
+    fill(c, 1);
+    assert_true(world.service->events.head < world.service->events.tail);
+    world.gateway.events.is_kept = true;
+    world_pass(&world, 61000);
+    fill(c, 1);
+    assert_true(world.service->events.head == world.service->events.tail);
+    world.gateway.events.dropped = 9; /* it begins to lose records */
+    world_pass(&world, 61000);
+    fill(c, 1);
+    assert_true(world.service->events.head < world.service->events.tail);
+}
+
 static void whatever_happens_each_event_comes_once_and_in_order(void **state)
 {
     struct random random;
@@ -427,6 +518,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
     const struct CMUnitTest tests[] = {
         T(a_late_client_reads_the_log_and_joins_the_live_stream),
+        T(a_node_without_streams_keeps_events_in_the_log_only),
+        T(the_ring_is_kept_where_the_log_is_not_complete),
         T(whatever_happens_each_event_comes_once_and_in_order),
         T(a_log_that_lacks_events_resets_the_stream_with_the_numbers),
         T(a_gap_that_appears_meanwhile_resets_or_ends_the_stream),

@@ -102,6 +102,13 @@ void event_ring_add(struct event_ring *ring, const struct event *event)
     ring->newest = (struct event_id){event->index, event->ordinal};
 }
 
+void event_ring_skip(struct event_ring *ring, struct event_id id)
+{
+    ring->head = ring->tail;
+    ring->newest = id;
+    ring->floor = id;
+}
+
 const struct event *event_ring_next(const struct event_ring *ring, uint64_t *position)
 {
     hf_assert(*position >= ring->head && *position <= ring->tail);

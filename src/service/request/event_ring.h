@@ -26,6 +26,8 @@ void event_ring_close(struct event_ring *ring);
 void event_ring_reset(struct event_ring *ring, struct event_id floor);
 
 void event_ring_add(struct event_ring *ring, const struct event *event);
+/* The event with this id is not kept, and no earlier one is. Nobody may have a position. */
+void event_ring_skip(struct event_ring *ring, struct event_id id);
 
 /* The event at `*position`, which must not be before the head, and advances the position; NULL at the
  * end. The event is in the ring, valid until the next event is added. */

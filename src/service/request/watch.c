@@ -19,6 +19,7 @@ enum {
     BACKLOG_SOFT = 64 << 10, /* unsent bytes above which nothing is added */
     PIECE_SOFT = 16 << 10,   /* bytes of events in one piece, about */
     LIST_PAGE = 100,
+    RING_LOOK_MS = 60000,
 };
 
 static struct api_request *api_request_of(struct list *link)
@@ -365,11 +366,30 @@ static void beat(struct api_request *x, uint64_t now_ms)
     }
 }
 
+/* A copy of each event is made for streams, also of those that come back. After a minute without any, the
+ * event log is enough for the latter. Not if it loses records. */
+static void rest_ring(struct service *s, uint64_t now_ms)
+{
+    struct gateway_events log;
+    if (now_ms < s->ring_look_ms) {
+        return;
+    }
+    s->gateway.events(s->gateway.ctx, &log);
+    bool is_unused = s->stream_count == 0 && !s->ring_used;
+    bool is_logged =
+        log.is_kept && s->gateway.scan_events != NULL && log.dropped == s->ring_dropped;
+    s->ring_rests = is_unused && is_logged;
+    s->ring_used = s->stream_count > 0;
+    s->ring_dropped = log.dropped;
+    s->ring_look_ms = now_ms + RING_LOOK_MS;
+}
+
 void watch_run(struct service *s)
 {
     bool is_due = s->pump || s->events_pumped != s->events.tail;
-    uint64_t now_ms = s->stream_count > 0 ? service_boot_ms(s) : 0;
+    uint64_t now_ms = service_boot_ms(s);
     struct list *next;
+    rest_ring(s, now_ms);
     s->pump = false;
     s->events_pumped = s->events.tail;
     for (struct list *link = s->streams.next; link != &s->streams; link = next) {
@@ -420,6 +440,8 @@ static void start(struct api_request *x, bool is_known)
     watcher->beat_ms = service_boot_ms(s) + s->options.heartbeat_ms;
     list_append(&s->streams, &watcher->link);
     s->stream_count++;
+    s->ring_rests = false;
+    s->ring_used = true;
     watcher->behind = watcher->is_replaying ? 0 : s->events.tail - watcher->position;
     x->transport->stream(x);
     buffer_truncate(&s->scratch, 0);
