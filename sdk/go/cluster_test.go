@@ -321,10 +321,19 @@ func forcedAndRevoked(t *testing.T, c *testcluster.Cluster) {
 
 // lossBeforeStream: the loss comes before the first stream of the session, so that no event reports it.
 func lossBeforeStream(t *testing.T, c *testcluster.Cluster) {
+	expect(t, "code", lossFoundByKeepAlive(t, c, "before", true), "forced")
+	expect(t, "code", lossFoundByKeepAlive(t, c, "before-unanswered", false), "unknown")
+}
+
+// lossFoundByKeepAlive returns its code.
+func lossFoundByKeepAlive(t *testing.T, c *testcluster.Cluster, name string, answersRenewals bool) string {
 	client := openClient(t, c, Options{})
 	streams := make(chan struct{})
 	do := client.engine.caller.do
 	client.engine.caller.do = func(ctx context.Context, n *node, method, path string, body []byte) (int, *reply, *attemptError) {
+		if strings.HasSuffix(path, "/renew") && !answersRenewals {
+			return 0, nil, &attemptError{sent: true, why: "not answered"}
+		}
 		status, r, failed := do(ctx, n, method, path, body)
 		if strings.HasSuffix(path, "/sessions") {
 			client.engine.transport.token.mutex.Lock() // requests of streams wait here
@@ -340,14 +349,14 @@ func lossBeforeStream(t *testing.T, c *testcluster.Cluster) {
 		t.Fatal(err)
 	}
 	var grant reply
-	c.Nodes[0].Request("POST", "/api/v1/locks/before/acquire", map[string]any{"session_id": s.id, "owner": "h0", "request_id": newID()}, &grant)
-	r, _ := newRequest(exclusive, []string{"before"}, nil)
+	c.Nodes[0].Request("POST", "/api/v1/locks/"+name+"/acquire", map[string]any{"session_id": s.id, "owner": "h0", "request_id": newID()}, &grant)
+	r, _ := newRequest(exclusive, []string{name}, nil)
 	lock, err := client.engine.granted(context.Background(), s, r, answer{&grant, client.engine.clock.now()}, 30000)
 	mustLock(t, lock, err)
-	c.Nodes[0].ForceUnlock("before")
+	c.Nodes[0].ForceUnlock(name)
 	close(streams)
 	received(t, "the loss", lock.Context().Done())
-	expect(t, "code", CodeOf(lock.Check()), "unknown")
+	return CodeOf(lock.Check())
 }
 
 func maxHold(t *testing.T, c *testcluster.Cluster) {

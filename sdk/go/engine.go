@@ -108,6 +108,9 @@ func (e *engine) close() error {
 		return nil
 	}
 	e.isClosed = true
+	if e.manual {
+		e.caller.nodes.neverRest()
+	}
 	o := e.opening
 	e.mutex.Unlock()
 	if o != nil {

@@ -51,6 +51,8 @@ type nodes struct {
 	mutex    sync.Mutex
 	all      []*node
 	attempts int64
+	// isRestless: a node is tried at once after a failure. For the close of a client whose time does not pass (holdfasttest).
+	isRestless bool
 }
 
 // parseEndpoint checks HOST:PORT or [IPV6]:PORT.
@@ -89,7 +91,7 @@ func (n *nodes) pick(now int64, avoid *node) *node {
 	var best, avoided *node
 	for _, one := range n.all {
 		switch {
-		case !one.mayTry(now):
+		case !one.mayTry(now) && !n.isRestless:
 		case one == avoid:
 			avoided = one
 		case best == nil, one.failures < best.failures, one.failures == best.failures && one.tried > best.tried:
@@ -140,6 +142,12 @@ func (n *nodes) failed(one *node, why string, now int64) {
 		}
 	}
 	one.notBefore = now + jitter(rest)
+}
+
+func (n *nodes) neverRest() {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	n.isRestless = true
 }
 
 // allOpen: no circuit is closed and none may be probed, so a call fails at once (C6.3).

@@ -26,7 +26,8 @@ const (
 	eventClosed  = "session_closed"
 
 	codeUnknownField = "field_unknown"
-	whyNotListed     = "unknown" // the service ended it, and a keep-alive found that
+	whyNotListed     = "unknown"              // a keep-alive found that it has ended, and its renewal did not report the reason
+	reasonFor        = 500 * time.Millisecond // for how long renewals are sent that find reasons, and how long one may take
 )
 
 func isSessionGone(code string) bool { return code == codeExpired || code == codeNotFound }
@@ -51,7 +52,8 @@ type session struct {
 	every   int64            // interval of keep-alives that the service requests
 	sent    int64            // sending of the last confirmed keep-alive; 0: the next one is due
 	// The next keep-alive has no tokens to compare.
-	mayNotCheck bool
+	mayNotCheck      bool
+	isFindingReasons bool // of what was not listed
 	// What the two loops sleep for; a change that is sooner wakes them.
 	shortest int64
 	nextLook int64
@@ -323,7 +325,7 @@ func (s *session) keepAliveAt(n *node, ttl int64) bool {
 			listed[row.Token] = true
 		}
 		if page.NextCursor == "" {
-			s.compare(believed, listed)
+			s.compare(n, believed, listed)
 			return true
 		}
 		cursor = "?cursor=" + page.NextCursor
@@ -370,15 +372,72 @@ func (s *session) keepAliveOnce(n *node, cursor string, body []byte, timeout tim
 	return answered, true
 }
 
-// compare: what was held at the sending, is not listed, and is not being released, is lost (C3.7).
-func (s *session) compare(believed []*Lock, listed map[int64]bool) {
+// compare: what was held at the sending, is not listed, and is not being released, has ended (C3.7).
+func (s *session) compare(n *node, believed []*Lock, listed map[int64]bool) {
 	s.engine.mutex.Lock()
 	defer s.engine.mutex.Unlock()
+	var gone []*Lock
 	for _, l := range believed {
-		if !listed[l.token] && s.held[l.token] == l && l.state == held {
-			s.loseLock(l, whyNotListed)
+		if !listed[l.token] && s.holds(l) {
+			gone = append(gone, l)
 		}
 	}
+	if len(gone) == 0 || s.isFindingReasons { // then the next keep-alive finds it
+		return
+	}
+	s.isFindingReasons = true
+	if s.engine.manual {
+		s.engine.mutex.Unlock()
+		s.loseAll(n, gone)
+		s.engine.mutex.Lock()
+	} else {
+		s.engine.background(func(context.Context) { s.loseAll(n, gone) })
+	}
+}
+
+// holds needs the mutex.
+func (s *session) holds(l *Lock) bool { return s.held[l.token] == l && l.state == held }
+
+// loseAll loses each with the reason that its renewal reports, or `unknown` after reasonFor.
+func (s *session) loseAll(n *node, gone []*Lock) {
+	e := s.engine
+	until := e.clock.now() + reasonFor.Milliseconds()
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	answers := true
+	for _, l := range gone {
+		why := whyNotListed
+		if answers && s.holds(l) && e.clock.now() < until {
+			e.mutex.Unlock()
+			status, r, failed := e.caller.attempt(s.ctx, n, &call{method: "POST", path: l.request.path("renew"),
+				body: encode(l.request.tokenBody(s.id, l.token))}, reasonFor)
+			e.mutex.Lock()
+			answers = failed == nil
+			if answers {
+				why = s.reasonOf(status, r)
+			}
+		}
+		if why != "" && s.holds(l) {
+			s.loseLock(l, why)
+		}
+	}
+	s.isFindingReasons = false
+}
+
+// reasonOf the answer to a renewal; empty: the service has the lock.
+func (s *session) reasonOf(status int, r *reply) string {
+	s.tick(s.engine.clock.now())
+	if isSessionGone(r.errorCode()) {
+		s.lose(codeExpired)
+	}
+	if status != http.StatusOK {
+		return whyNotListed
+	}
+	s.sawEpoch(r.LeaderEpoch)
+	if r.Renewed || r.Ended != "" {
+		return r.Ended
+	}
+	return whyNotListed
 }
 
 // listen follows the stream of the session: losses that the service reports, revocations (C2.5).

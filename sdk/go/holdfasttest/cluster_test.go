@@ -247,6 +247,18 @@ func TestAFailoverLosesTheLocksOfTheTierEfficiency(t *testing.T) {
 	must[*holdfast.Lock](t)(clients[0].TryLock(ctx, "fast", holdfast.InTier(holdfast.Efficiency)))
 }
 
+func TestAClientCanBeClosedWhileItsNodeRests(t *testing.T) {
+	for i := 0; i < 20; i++ {
+		cluster, clients := fake(t, "a")
+		lock := must[*holdfast.Lock](t)(clients[0].Lock(ctx, "n"))
+		cluster.Disconnect(clients[0])
+		go lock.Unlock(ctx) // refused, and repeated when time passes
+		cluster.Eventually(func() bool { return lock.Check() != nil })
+		must[any](t)(nil, clients[0].Close())
+		expect(t, "holders", len(cluster.Holders("n")), 0)
+	}
+}
+
 func TestANewSessionFollowsALostOneAndCloseHoldsNothing(t *testing.T) {
 	cluster, clients := fake(t, "a")
 	lost := must[*holdfast.Lock](t)(clients[0].Lock(ctx, "n"))

@@ -41,7 +41,7 @@ export class Holdfast {
   #isClosed = false;
   #closing = null;
 
-  /** @param parts for tests: clock and transport in place of the real ones */
+  /** @param parts for tests: clock, transport and endpoints in place of the real ones */
   constructor(options = {}, parts = {}) {
     for (const key of Object.keys(options)) {
       if (!OPTIONS.includes(key)) {
@@ -52,7 +52,7 @@ export class Holdfast {
     const addresses = typeof endpoints === "string" ? endpoints.split(",").map((text) => text.trim()) : [...endpoints];
     this.#caller = new Caller({
       clock: parts.clock ?? new ElapsedClock(),
-      endpoints: new Endpoints(addresses),
+      endpoints: parts.endpoints ?? new Endpoints(addresses),
       transport: parts.transport ?? transportOf(options),
     });
     this.#locks = new Locks(this.#caller, {

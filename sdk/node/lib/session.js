@@ -2,7 +2,6 @@
 
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
-import { setImmediate } from "node:timers/promises";
 
 import { RETRY_MAX_MS, RETRY_MS } from "./caller.js";
 import { sleep } from "./clock.js";
@@ -13,6 +12,7 @@ import { EFFICIENCY, xorOf } from "./request.js";
 import { Stream } from "./stream.js";
 
 const EARLY = 64; // losses that are remembered for grants whose answer was not read yet
+const REASON_MS = 500; // for how long renewals are sent that find reasons, and how long one may take
 
 /** One session; after its loss it is not opened again. */
 export class Session {
@@ -30,6 +30,7 @@ export class Session {
   #every = 0;
   #sent = 0; // of the last keep-alive
   #mayCheck = true; // the next keep-alive may have tokens
+  #isFindingReasons = false; // of what was not listed
   #ending = new AbortController();
   #hurry = new AbortController(); // ends the pause before the next keep-alive
   #cancelTimer = () => {};
@@ -247,8 +248,7 @@ export class Session {
       }
       page.locks.forEach((row) => listed.add(row.fencing_token));
       if (page.next_cursor === null) {
-        await setImmediate(); // a loss that the stream has reported meanwhile has a better reason
-        this.#compare(believed, listed);
+        this.#compare(endpoint, believed, listed);
         return true;
       }
       cursor = `?cursor=${page.next_cursor}`;
@@ -285,12 +285,48 @@ export class Session {
     return null;
   }
 
-  /** What was held at the sending, is not listed, and is not being released, is lost (C3.7). */
-  #compare(believed, listed) {
-    for (const held of believed) {
-      if (!listed.has(held.token) && this.held.get(held.token) === held) {
-        this.loseLock(held, "unknown");
+  /** What was held at the sending, is not listed, and is not being released, has ended (C3.7). */
+  #compare(endpoint, believed, listed) {
+    const gone = believed.filter((held) => !listed.has(held.token) && this.held.get(held.token) === held);
+    if (gone.length > 0 && !this.#isFindingReasons) { // otherwise the next keep-alive finds it
+      void this.#loseAll(endpoint, gone);
+    }
+  }
+
+  /** Each with the reason that its renewal reports, or `unknown` after REASON_MS. */
+  async #loseAll(endpoint, gone) {
+    const until = this.#clock.now() + REASON_MS;
+    let answers = true;
+    this.#isFindingReasons = true;
+    for (const held of gone) {
+      let why = "unknown";
+      if (answers && this.held.get(held.token) === held && this.#clock.now() < until) {
+        try {
+          why = await this.#reasonOf(endpoint, held);
+        } catch { // it was not answered
+          answers = false;
+        }
+      }
+      if (why !== null && this.held.get(held.token) === held) {
+        this.loseLock(held, why);
       }
     }
+    this.#isFindingReasons = false;
+  }
+
+  /** null: the service has it. */
+  async #reasonOf(endpoint, held) {
+    const body = JSON.stringify(held.request.tokenBody(this.id, held.token));
+    const request = { method: "POST", path: held.request.path("renew"), body, timeout: REASON_MS, signal: this.signal };
+    const { status, body: answer } = await this.#caller.attempt(endpoint, request);
+    this.tick();
+    if (SESSION_GONE.includes(answer.error?.code)) {
+      this.lose("session_expired");
+    }
+    if (status !== 200) {
+      return "unknown";
+    }
+    this.noteEpoch(answer.leader_epoch ?? 0);
+    return answer.renewed ? null : String(answer.ended ?? "unknown");
   }
 }

@@ -10,6 +10,7 @@
 // Time moves only by `advance`, also for timeouts and the end of a wait. Not part of the fake: deadlock detection, TLS and credentials.
 
 import { Holdfast } from "./client.js";
+import { Endpoints } from "./endpoints.js";
 import { FakeService } from "./fake_service.js";
 import { Broken, NotSent } from "./http.js";
 
@@ -132,6 +133,29 @@ class FakeTransport {
   close() {}
 }
 
+/** A close needs no time to pass, also after failures. */
+class FakeEndpoints extends Endpoints {
+  isClosing = false;
+
+  pick(now, avoid) {
+    return this.isClosing ? this.all[0] : super.pick(now, avoid);
+  }
+}
+
+class FakeClient extends Holdfast {
+  #endpoints;
+
+  constructor(options, parts) {
+    super(options, parts);
+    this.#endpoints = parts.endpoints;
+  }
+
+  close() {
+    this.#endpoints.isClosing = true;
+    return super.close();
+  }
+}
+
 /** The service, its clock and its clients. */
 export class FakeCluster {
   #service = new FakeService();
@@ -140,7 +164,8 @@ export class FakeCluster {
 
   client(clientId = "test", { sessionTtl, timeout } = {}) {
     const transport = new FakeTransport(this.#service, this.#clock);
-    const client = new Holdfast({ endpoints: "fake:1", clientId, sessionTtl, timeout }, { clock: this.#clock, transport });
+    const endpoints = new FakeEndpoints(["fake:1"]);
+    const client = new FakeClient({ clientId, sessionTtl, timeout }, { clock: this.#clock, transport, endpoints });
     this.#transports.set(client, transport);
     return client;
   }

@@ -3,7 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Caller } from "../lib/caller.js";
 import { ElapsedClock } from "../lib/clock.js";
+import { Broken } from "../lib/http.js";
 import { LockLost } from "../lib/index.js";
 import { Stream } from "../lib/stream.js";
 import { PATIENCE_MS, allowed, makeCluster, waitUntil } from "./cluster.js";
@@ -191,12 +193,20 @@ test("a_keep_alive_finds_a_loss_that_no_stream_reported", async (t) => {
   const cluster = await makeCluster(t);
   const client = cluster.client({ sessionTtl: 3000 });
   const kept = [await client.lock("kept/c"), await client.lock("kept/e", { tier: "EFFICIENCY" })];
-  for (const tier of ["CORRECTNESS", "EFFICIENCY"]) {
-    const gone = await client.lock("gone", { tier });
-    const { status } = await cluster.request("POST", "/api/v1/locks/gone/force-unlock", { actor_id: "operator", reason: "a test", now: true });
+  const lose = async (name, tier) => {
+    const gone = await client.lock(name, { tier });
+    const { status } = await cluster.request("POST", `/api/v1/locks/${name}/force-unlock`, { actor_id: "operator", reason: "a test", now: true });
     assert.equal(status, 200);
     await waitUntil(() => !gone.held, "a keep-alive finds the loss");
-    assert.throws(() => gone.check(), (error) => error instanceof LockLost && error.code === "unknown");
     kept.forEach((lock) => lock.check());
-  }
+    return gone.signal.reason.code;
+  };
+  assert.equal(await lose("gone", "CORRECTNESS"), "forced");
+  assert.equal(await lose("gone", "EFFICIENCY"), "forced");
+  const attempt = Caller.prototype.attempt;
+  t.after(() => { Caller.prototype.attempt = attempt; });
+  Caller.prototype.attempt = function answerNoRenewal(endpoint, request) {
+    return request.path.endsWith("/renew") ? Promise.reject(new Broken("not answered")) : attempt.call(this, endpoint, request);
+  };
+  assert.equal(await lose("gone", "CORRECTNESS"), "unknown");
 });

@@ -192,6 +192,17 @@ fakeTest("a_disconnected_client_can_be_closed", async (fake) => {
   assert.deepEqual(fake.holders("n"), []);
 });
 
+fakeTest("a_client_can_be_closed_while_its_node_rests", async (fake) => {
+  for (let ms = 9000; ms < 12_500; ms += 10) { // its node rests for 12 ms or more after a keep-alive that failed
+    const client = fake.client();
+    await client.lock("n");
+    fake.disconnect(client);
+    await fake.advance(ms);
+    await client.close();
+    assert.deepEqual(fake.holders("n"), []);
+  }
+});
+
 fakeTest("with_lock_releases_and_throws_what_counts", async (fake) => {
   const client = fake.client();
   await assert.rejects(client.withLock("n", () => Promise.reject(new RangeError("of the work"))), RangeError);

@@ -18,6 +18,7 @@ from .stream import Stream
 
 NEVER_MS = 2 ** 62
 EARLY = 64  # losses that are remembered for grants whose answer was not read yet
+REASON_S = 0.5  # for how long renewals are sent that find reasons, and how long one may take
 
 
 def revocation_of(data: Dict[str, Any]) -> Revocation:
@@ -48,6 +49,7 @@ class Session:
         self._sent_ms = 0  # of the last keep-alive
         self._may_check = True
         self._checks_now = False  # the next keep-alive is not put off
+        self._finding_reasons: "Optional[asyncio.Task[None]]" = None  # of what was not listed
         self._keep_alive_wake = asyncio.Event()
         self._deadline_wake = asyncio.Event()
         self._tasks: Set["asyncio.Task[None]"] = set()
@@ -68,6 +70,8 @@ class Session:
         self.is_open = False
         for task in self._tasks:
             task.cancel()
+        if self._finding_reasons is not None:
+            self._finding_reasons.cancel()
 
     async def close(self, timeout: float) -> None:
         self.lose("closed")
@@ -229,13 +233,40 @@ class Session:
                 return True
             listed.update(row["fencing_token"] for row in body["locks"])
             if body["next_cursor"] is None:
-                await asyncio.sleep(0)  # a loss that the stream has reported meanwhile has a better reason
-                self._compare(believed, listed)
+                self._compare(endpoint, believed, listed)
                 return True
             cursor = f"?cursor={body['next_cursor']}"
 
-    def _compare(self, believed: List[Held], listed: Set[int]) -> None:
-        """What was held at the sending, is not listed, and is not being released, is lost (C3.7)."""
-        for held in believed:
-            if held.token not in listed and self.held.get(held.token) is held:
-                self.lose_lock(held, "unknown")
+    def _compare(self, endpoint: Endpoint, believed: List[Held], listed: Set[int]) -> None:
+        """What was held at the sending, is not listed, and is not being released, has ended (C3.7)."""
+        gone = [held for held in believed if held.token not in listed and self.held.get(held.token) is held]
+        if gone and (self._finding_reasons is None or self._finding_reasons.done()):  # otherwise the next keep-alive finds it
+            self._finding_reasons = asyncio.get_running_loop().create_task(self._lose_all(endpoint, gone))
+
+    async def _lose_all(self, endpoint: Endpoint, gone: List[Held]) -> None:
+        """Each with the reason that its renewal reports, or `unknown` after REASON_S."""
+        until_ms = self._clock.now_ms() + int(REASON_S * 1000)
+        answers = True
+        for held in gone:
+            why: Optional[str] = "unknown"
+            if answers and self.held.get(held.token) is held and self._clock.now_ms() < until_ms:
+                try:
+                    why = await self._reason_of(endpoint, held)
+                except (Broken, NotSent):
+                    answers = False
+            if why is not None and self.held.get(held.token) is held:
+                self.lose_lock(held, why)
+
+    async def _reason_of(self, endpoint: Endpoint, held: Held) -> Optional[str]:
+        """None: the service has it."""
+        body = encode(held.request.token_body(self.id, held.token))
+        response = await self._caller.attempt(endpoint, "POST", held.request.path("renew"), body, REASON_S)
+        answer = response.json()
+        self.tick(self._clock.now_ms())
+        if answer.get("error", {}).get("code") in SESSION_GONE:
+            self.lose("session_expired")
+        elif response.status == 200:
+            self.heard_epoch(answer.get("leader_epoch", 0))
+            if answer.get("renewed"):
+                return None
+        return str(answer.get("ended", "unknown"))

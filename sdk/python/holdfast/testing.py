@@ -18,7 +18,7 @@ from typing import Any, Callable, Coroutine, Dict, List, Optional, Tuple, TypeVa
 
 from .aio import AsyncClient
 from .client import Client
-from .endpoints import Endpoint
+from .endpoints import Endpoint, Endpoints
 from .engine import Engine
 from .fake_service import FakeGrant, FakeService
 from .fake_time import ManualLoop, ManualTime
@@ -231,6 +231,15 @@ class _FakeConnection(Connection):
         self._cluster.use(lambda service: self._end())
 
 
+class _FakeEndpoints(Endpoints):
+    """A close needs no time to pass, also after failures."""
+
+    is_closing = False
+
+    def pick(self, now_ms: int, avoid: Optional[Endpoint] = None) -> Optional[Endpoint]:
+        return self.all[0] if self.is_closing else super().pick(now_ms, avoid)
+
+
 class _FakeEngine(Engine):
     def __init__(self, cluster: FakeCluster, client_id: str, session_ttl: float, timeout: float) -> None:
         self.cluster = cluster
@@ -239,6 +248,7 @@ class _FakeEngine(Engine):
         self.callbacks_begun = 0
         self._awaited: "Optional[concurrent.futures.Future[Any]]" = None  # by a callback
         super().__init__(["fake:1"], client_id, session_ttl, timeout, self.transport, clock=cluster.clock, loop=loop)
+        self.caller.endpoints = self._endpoints = _FakeEndpoints(["fake:1"])
         cluster.join(self)
 
     def dispatch(self, callback: Callable[[], None]) -> None:
@@ -275,6 +285,7 @@ class _FakeEngine(Engine):
 
     def begin_close(self) -> "Optional[concurrent.futures.Future[None]]":
         self.transport.connect()
+        self._endpoints.is_closing = True
         return super().begin_close()
 
     def end_close(self) -> None:

@@ -243,7 +243,7 @@ def test_a_loss_that_no_stream_reported_is_found_by_a_keepalive(make_cluster, mo
         assert lost == [gone]
         with pytest.raises(holdfast.LockLost) as raised:
             gone.check()
-        assert raised.value.code == "unknown"
+        assert raised.value.code == "forced"
         for lock in kept:
             lock.check()
 

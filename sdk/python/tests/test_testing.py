@@ -8,7 +8,10 @@ import pytest
 
 import holdfast
 from harness import wait_until
+from holdfast.http import Broken
 from holdfast.pytest_plugin import holdfast_cluster  # noqa: F401
+from holdfast.session import Session
+from holdfast.testing import _FakeTransport
 
 
 @pytest.fixture
@@ -81,6 +84,57 @@ def test_a_lock_is_lost_on_demand(fake):
                 fake.lose(lock)
                 assert lost == [lock] and fake.holders("n") == []
         assert raised.value.code == "forced"
+
+
+@pytest.fixture
+def late_streams(monkeypatch):
+    """The streams of sessions begin a second after their locks were lost: only keep-alives find the losses."""
+    listen = Session._listen
+
+    async def listen_later(session):
+        await asyncio.sleep(1)
+        await listen(session)
+
+    monkeypatch.setattr(Session, "_listen", listen_later)
+
+
+def test_a_loss_before_the_stream_of_the_session_has_its_reason(fake, late_streams):
+    with fake.client() as client:
+        lost = []
+        locks = [client.lock(name, on_lost=lambda lock: lost.append((lock.name, lock_code(lock)))).acquire() for name in "abc"]
+        fake.lose(locks[1])
+        assert lost == [("b", "forced")]
+        fake.lose(locks[2], "max_hold")
+        assert lost[1:] == [("c", "max_hold")]
+        locks[0].check()
+
+
+def test_a_loss_is_reported_without_its_reason_if_no_renewal_is_answered(fake, late_streams, monkeypatch):
+    request = _FakeTransport.request
+    renewals = []
+
+    async def answer_no_renewal(transport, endpoint, method, path, body, timeout):
+        if path.endswith("/renew"):
+            renewals.append(path)
+            await asyncio.sleep(timeout)
+            raise Broken("no answer in time")
+        return await request(transport, endpoint, method, path, body, timeout)
+
+    monkeypatch.setattr(_FakeTransport, "request", answer_no_renewal)
+    with fake.client() as client:
+        locks = [client.lock(name).acquire() for name in "abc"]
+        fake.use(lambda service: [service.end(service.grant_of(lock.fence_token), "forced", fake.clock.now_ms()) for lock in locks[:2]])
+        fake.advance(1)
+        assert [lock.held for lock in locks] == [True] * 3, "a keep-alive has found the loss, the renewal waits"
+        fake.advance(0.5)
+        assert [lock_code(lock) for lock in locks[:2]] == ["unknown"] * 2 and len(renewals) == 1
+        locks[2].check()
+
+
+def lock_code(lock):
+    with pytest.raises(holdfast.LockLost) as raised:
+        lock.check()
+    return raised.value.code
 
 
 def test_waits_end_by_release_and_by_the_clock(fake):
@@ -317,6 +371,16 @@ def test_a_disconnected_client_can_be_closed(fake):
     with fake.client() as client:
         client.lock("n").acquire()
         fake.disconnect(client)
+    assert fake.holders("n") == []
+
+
+def test_a_client_can_be_closed_while_its_node_rests(fake):
+    with fake.client() as client:
+        client.lock("n").acquire()
+        fake.disconnect(client)
+        fake.advance(13.12)  # the third keep-alive has failed, and opened the circuit for 125 ms or more
+        node = client.engine.caller.endpoints.all[0]
+        assert node.open and not node.may_try(fake.clock.now_ms())
     assert fake.holders("n") == []
 
 
