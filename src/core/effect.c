@@ -271,7 +271,7 @@ static uint32_t effect_since(const struct effect *e)
 {
     switch (e->kind) {
     case EFFECT_PUT:
-        if ((e->flags & (EFFECT_LIST | EFFECT_SORTED_SET)) != 0) {
+        if ((e->flags & (EFFECT_LIST | EFFECT_SORTED_SET | EFFECT_SET)) != 0) {
             return 9;
         }
         /* fall through */

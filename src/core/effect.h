@@ -50,7 +50,9 @@ enum {
     /* Since version 9. */
     EFFECT_LIST = 64,        /* PUT: the value is a list, for TYPE */
     EFFECT_SORTED_SET = 128, /* PUT: the value is a sorted set, for TYPE */
-    EFFECT_TYPES = EFFECT_HASH | EFFECT_LIST | EFFECT_SORTED_SET, /* at most one; none: a string */
+    EFFECT_SET = EFFECT_NOW, /* PUT: the value is a set, for TYPE; there are 8 bits only */
+    /* At most one; none: a string. */
+    EFFECT_TYPES = EFFECT_HASH | EFFECT_LIST | EFFECT_SORTED_SET | EFFECT_SET,
 };
 
 /* No key is changed twice in one transaction; PUBLISH may repeat. */

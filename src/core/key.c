@@ -28,6 +28,7 @@ enum key_kind key_kind_of_effect(const struct effect *put)
     return put->flags & EFFECT_HASH         ? KEY_HASH
            : put->flags & EFFECT_LIST       ? KEY_LIST
            : put->flags & EFFECT_SORTED_SET ? KEY_SORTED_SET
+           : put->flags & EFFECT_SET        ? KEY_SET
                                             : KEY_STRING;
 }
 
@@ -37,6 +38,7 @@ uint32_t key_kind_effect_flag(enum key_kind kind)
     return kind == KEY_HASH         ? EFFECT_HASH
            : kind == KEY_LIST       ? EFFECT_LIST
            : kind == KEY_SORTED_SET ? EFFECT_SORTED_SET
+           : kind == KEY_SET        ? EFFECT_SET
                                     : 0;
 }
 
@@ -44,7 +46,7 @@ bool key_types_ok(uint8_t flags, uint32_t version)
 {
     unsigned types = flags & GRANT_TYPES;
     return (types & (types - 1)) == 0 &&
-           (version >= 9 || (types & (GRANT_IS_LIST | GRANT_IS_SORTED_SET)) == 0);
+           (version >= 9 || (types & (GRANT_IS_LIST | GRANT_IS_SORTED_SET | GRANT_IS_SET)) == 0);
 }
 
 static void fill_reserved(const struct core *c, const struct lock *l, struct key_view *out)
@@ -65,6 +67,7 @@ static void fill_lock(const struct core *c, const struct lock *l, const struct g
                 : g->flags & GRANT_IS_HASH       ? KEY_HASH
                 : g->flags & GRANT_IS_LIST       ? KEY_LIST
                 : g->flags & GRANT_IS_SORTED_SET ? KEY_SORTED_SET
+                : g->flags & GRANT_IS_SET        ? KEY_SET
                                                  : KEY_STRING;
     out->client = session_client(session_at(c, g->session));
     out->holders = lock_holders(c, l);

@@ -106,7 +106,9 @@ enum {
     GRANT_IS_VALUE = 16,    /* a key without an owner (S13.9) */
     GRANT_IS_LIST = 32,     /* since version 9 */
     GRANT_IS_SORTED_SET = 64,
-    GRANT_TYPES = GRANT_IS_HASH | GRANT_IS_LIST | GRANT_IS_SORTED_SET, /* at most one */
+    GRANT_IS_SET = 128,
+    /* At most one. */
+    GRANT_TYPES = GRANT_IS_HASH | GRANT_IS_LIST | GRANT_IS_SORTED_SET | GRANT_IS_SET,
     GRANT_KEY_FLAGS = GRANT_IS_KEY | GRANT_TYPES | GRANT_IS_VALUE
 };
 

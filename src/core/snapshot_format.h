@@ -11,7 +11,7 @@
  * exactly one form, everywhere and after reading and writing it again.
  *
  * The format follows from the version of the state: every member that supports the version can
- * read it. Format 8 is of version 9: lists and sorted sets. Format 7 is of version 8: TTLs of keys above 24 h, and none. Format 6 is of version 7: rows of the wall clock, long-held rules, positions of sinks.
+ * read it. Format 8 is of version 9: lists, sorted sets and sets. Format 7 is of version 8: TTLs of keys above 24 h, and none. Format 6 is of version 7: rows of the wall clock, long-held rules, positions of sinks.
  * Format 5 is of version 6: the records of a type are in the order of their tenants,
  * TENANT has the numbers of each tenant other than 0, and POLICY the policy. Format 4 is of version
  * 5: its heads are wider (snapshot_record.h). Format 3 is of version 4. Format 2 is of versions 2 and 3: no deadlines of counters, no node of a stream, no

@@ -113,6 +113,7 @@ static bool can_put(struct core *c, const struct command *cmd, const struct effe
     case KEY_HASH:
     case KEY_LIST:
     case KEY_SORTED_SET:
+    case KEY_SET:
         return true;
     case KEY_COUNTER:
         refuse(out, REASON_WRONG_KIND, e->name);
@@ -150,6 +151,7 @@ static bool can_drop(const struct core *c, const struct command *cmd, const stru
     case KEY_HASH:
     case KEY_LIST:
     case KEY_SORTED_SET:
+    case KEY_SET:
         return true;
     case KEY_ABSENT:
     case KEY_RESERVED:
@@ -248,6 +250,7 @@ static uint8_t key_flags(const struct effect *e)
     return (uint8_t)(GRANT_IS_KEY | (e->flags & EFFECT_HASH ? GRANT_IS_HASH : 0) |
                      (e->flags & EFFECT_LIST ? GRANT_IS_LIST : 0) |
                      (e->flags & EFFECT_SORTED_SET ? GRANT_IS_SORTED_SET : 0) |
+                     (e->flags & EFFECT_SET ? GRANT_IS_SET : 0) |
                      (e->flags & EFFECT_VALUE ? GRANT_IS_VALUE : 0));
 }
 

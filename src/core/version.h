@@ -19,7 +19,7 @@
  *      event sinks
  *   8  the version of a counter is its number and its deadline (S13.3); keys with a TTL of 1 ms to 10
  *      years, and without a TTL (S13.1); values (S13.9)
- *   9  lists and sorted sets (S13.11) */
+ *   9  lists, sorted sets and sets (S13.11) */
 #ifndef HOLDFAST_CORE_VERSION_H
 #define HOLDFAST_CORE_VERSION_H
 

@@ -137,6 +137,7 @@ enum key_kind {
     KEY_HASH,   /* by EFFECT_PUT with EFFECT_HASH */
     KEY_LIST,
     KEY_SORTED_SET,
+    KEY_SET,
     KEY_LOCK,    /* lock of another API */
     KEY_COUNTER, /* not a lock */
     KEY_RESERVED /* free, but a lock-delay or a queue prevents acquiring it */
@@ -145,7 +146,13 @@ enum key_kind {
 /* A lock with a value, of any type. */
 static inline bool key_kind_has_value(enum key_kind kind)
 {
-    return kind >= KEY_STRING && kind <= KEY_SORTED_SET;
+    return kind >= KEY_STRING && kind <= KEY_SET;
+}
+
+/* Has no owner in the Redis protocol (S13.11). */
+static inline bool key_kind_is_shared(enum key_kind kind)
+{
+    return kind >= KEY_LIST && kind <= KEY_SET;
 }
 
 /* As EFFECT_PUT has it, see EFFECT_TYPES. */

@@ -64,6 +64,7 @@ void resp_null(struct resp_writer *w);
 void resp_null_array(struct resp_writer *w);
 void resp_array(struct resp_writer *w, uint32_t count);
 void resp_map(struct resp_writer *w, uint32_t pairs);
+void resp_set(struct resp_writer *w, uint32_t count);
 void resp_push(struct resp_writer *w, uint32_t count);
 /* As Redis 7.0 writes it: 17 digits. 2 has it as a text. */
 void resp_double(struct resp_writer *w, double value);

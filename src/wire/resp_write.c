@@ -79,6 +79,11 @@ void resp_map(struct resp_writer *w, uint32_t pairs)
     }
 }
 
+void resp_set(struct resp_writer *w, uint32_t count)
+{
+    head(w, w->protocol == 3 ? '~' : '*', count);
+}
+
 void resp_push(struct resp_writer *w, uint32_t count)
 {
     head(w, w->protocol == 3 ? '>' : '*', count);

@@ -328,13 +328,77 @@ DEL z lex m string
 """.strip().split("\n")
 
 
+SETS = """
+SADD s b a c
+SADD s a d d
+SADD s ''
+SMEMBERS none
+SCARD s
+SCARD none
+SISMEMBER s a
+SISMEMBER s x
+SISMEMBER none x
+SMISMEMBER s a x ''
+SMISMEMBER none a b
+TYPE s
+SREM s x a a
+SREM none a
+SADD s
+SREM s
+SISMEMBER s
+SMEMBERS
+SSCAN s
+SSCAN s x
+SSCAN s 0 COUNT 0
+SSCAN s 0 COUNT x
+SSCAN s 0 MATCH
+SSCAN s 0 WHAT x
+SSCAN none 0
+SSCAN s 0 MATCH c*
+GET s
+LPUSH s a
+ZADD s 1 a
+HSET s f v
+INCR s
+SET string v
+SADD string a
+SREM string a
+SMEMBERS string
+SCARD string
+SISMEMBER string a
+SSCAN string 0
+RPUSH l a
+SADD l a
+DEL l
+SADD t x
+EXPIRE t 100
+SADD t y
+TTL t
+SREM t x y
+EXISTS t
+SADD one a
+SMEMBERS one
+SREM s b c d ''
+EXISTS s
+MULTI
+SADD m a b
+SCARD m
+EXEC
+EVAL "return {redis.call('sadd', KEYS[1], 'c'), redis.call('scard', KEYS[1]), redis.call('sismember', KEYS[1], 'a'), redis.call('srem', KEYS[1], 'a', 'b'), redis.call('smembers', KEYS[1])}" 1 m
+EVAL "redis.setresp(3) return redis.call('smembers', KEYS[1])['set']['c']" 1 m
+SET one now-a-string
+TYPE one
+DEL m one string
+""".strip().split("\n")
+
+
 def words_of(line):
     """Words between spaces; quotes around words with spaces; \\xHH, \\r and \\n."""
     import shlex
     return [w.encode().decode("unicode_escape").encode("latin-1") for w in shlex.split(line.replace("\\", "\\\\"))]
 
 
-@pytest.mark.parametrize("lines", [LISTS, SORTED_SETS], ids=["lists", "sorted_sets"])
+@pytest.mark.parametrize("lines", [LISTS, SORTED_SETS, SETS], ids=["lists", "sorted_sets", "sets"])
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_the_same_commands_get_the_same_answers_from_redis(both, protocol, lines):
     for connection in both:

@@ -42,7 +42,7 @@ static struct key_version any_version(struct generator *g, uint32_t tenant, stru
 /* Rarely two, which are refused. */
 static uint32_t any_type(struct random *r)
 {
-    static const uint32_t types[] = {0, 0, EFFECT_HASH, EFFECT_LIST, EFFECT_SORTED_SET};
+    static const uint32_t types[] = {0, 0, EFFECT_HASH, EFFECT_LIST, EFFECT_SORTED_SET, EFFECT_SET};
     uint32_t type = types[random_below(r, sizeof(types) / sizeof(types[0]))];
     return random_chance(r, 1) ? type | EFFECT_HASH : type;
 }

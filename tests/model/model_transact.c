@@ -151,7 +151,7 @@ static bool may_do(struct model *m, const struct command *c, const struct effect
     model_view_key(m, c->tenant, e->name, &key);
     struct model_name *name = model_find_name(m, c->tenant, e->name);
     bool is_key = key.kind == KEY_STRING || key.kind == KEY_HASH || key.kind == KEY_LIST ||
-                  key.kind == KEY_SORTED_SET;
+                  key.kind == KEY_SORTED_SET || key.kind == KEY_SET;
     bool is_absent = key.kind == KEY_ABSENT || key.kind == KEY_RESERVED;
     if (e->kind == EFFECT_COUNTER) {
         plan->counters += key.kind == KEY_ABSENT;
@@ -262,7 +262,8 @@ bool model_is_of_9(const struct command *c)
     struct effect e;
     bool found = false;
     while (unpack_effect(&r, &e)) {
-        found = found || (e.flags & (EFFECT_LIST | EFFECT_SORTED_SET)) != 0;
+        found = found || (e.kind == EFFECT_PUT &&
+                          (e.flags & (EFFECT_LIST | EFFECT_SORTED_SET | EFFECT_SET)) != 0);
     }
     return found;
 }
@@ -278,6 +279,8 @@ static enum key_kind type_of(const struct effect *e)
         return KEY_LIST;
     case EFFECT_SORTED_SET:
         return KEY_SORTED_SET;
+    case EFFECT_SET:
+        return KEY_SET;
     default:
         return KEY_STRING;
     }

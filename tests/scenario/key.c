@@ -32,8 +32,8 @@ static void note(struct runner *p, const char *label, struct key_version version
 
 static void tell_key(const struct key_view *v, struct facts *out)
 {
-    static const char *const kinds[] = {"absent",     "string", "hash",    "list",
-                                        "sorted set", "lock",   "counter", "reserved"};
+    static const char *const kinds[] = {"absent", "string", "hash",    "list",    "sorted set",
+                                        "set",    "lock",   "counter", "reserved"};
     fact(out, "%s", kinds[v->kind]);
     if (key_kind_has_value(v->kind)) {
         fact(out, "value \"%s\"", slice_text(out->arena, v->value));
@@ -109,6 +109,8 @@ static void take_put(struct words *w, const char *actor, struct effect *e)
             e->flags |= EFFECT_LIST;
         } else if (words_take(w, "sorted set")) {
             e->flags |= EFFECT_SORTED_SET;
+        } else if (words_take(w, "set")) {
+            e->flags |= EFFECT_SET;
         } else if (words_take(w, "without owner")) {
             e->flags |= EFFECT_VALUE;
         } else if (words_take(w, "lease of")) {

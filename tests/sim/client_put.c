@@ -20,7 +20,7 @@ static uint32_t choose_type(const struct sim_node *n)
     if (core_version(replica_core(n->replica)) < 9 || one_in(2)) {
         return 0;
     }
-    return one_in(2) ? EFFECT_LIST : EFFECT_SORTED_SET;
+    return one_in(3) ? EFFECT_LIST : one_in(2) ? EFFECT_SORTED_SET : EFFECT_SET;
 }
 
 static struct key_change choose(const struct sim_node *n, uint32_t key, bool there)

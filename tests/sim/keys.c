@@ -218,7 +218,10 @@ static void count(const struct key_change *e, uint64_t number)
 
 static enum key_kind type_of(uint32_t flags)
 {
-    return flags & EFFECT_LIST ? KEY_LIST : flags & EFFECT_SORTED_SET ? KEY_SORTED_SET : KEY_STRING;
+    return flags & EFFECT_LIST         ? KEY_LIST
+           : flags & EFFECT_SORTED_SET ? KEY_SORTED_SET
+           : flags & EFFECT_SET        ? KEY_SET
+                                       : KEY_STRING;
 }
 
 static void change(const struct key_change *e, uint64_t number, uint64_t index)

@@ -534,8 +534,9 @@ static inline void rich_values(struct rich *r)
     value.ttl_ms = TTL_NONE;
     rich_effect(r, 20, value);
     hf_assert(r->result.outcome == OUTCOME_DONE);
-    static const uint32_t types[] = {EFFECT_HASH, EFFECT_LIST, EFFECT_SORTED_SET};
-    static const char *const names[] = {"value/hash", "value/list", "value/sorted_set"};
+    static const uint32_t types[] = {EFFECT_HASH, EFFECT_LIST, EFFECT_SORTED_SET, EFFECT_SET};
+    static const char *const names[] = {"value/hash", "value/list", "value/sorted_set",
+                                        "value/set"};
     for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         value = rich_put(97 + i, names[i], slice_of("any bytes"));
         value.flags = EFFECT_VALUE | types[i];

@@ -111,6 +111,7 @@ static void an_effect_that_breaks_a_rule_is_named(void **state)
         {HF_MALFORMED, {EFFECT_EXPIRE, EFFECT_HASH, slice_of("a"), {NULL, 0}, {0, 0}, 0, 0}},
         {HF_OK, {EFFECT_PUT, EFFECT_LIST, slice_of("a"), {NULL, 0}, lease, 0, 0}},
         {HF_OK, {EFFECT_PUT, EFFECT_SORTED_SET, slice_of("a"), {NULL, 0}, lease, 0, 0}},
+        {HF_OK, {EFFECT_PUT, EFFECT_SET, slice_of("a"), {NULL, 0}, lease, 0, 0}},
         {HF_MALFORMED,
          {EFFECT_PUT, EFFECT_LIST | EFFECT_HASH, slice_of("a"), {NULL, 0}, lease, 0, 0}},
         {HF_MALFORMED, {EFFECT_DROP, EFFECT_LIST, slice_of("a"), {NULL, 0}, {0, 0}, 0, 0}},

@@ -94,6 +94,32 @@ static void members_are_sorted_by_score_and_name(void **state)
     assert_true(slice_equal(view.value, other.value));
 }
 
+static void members_of_a_set_are_distinct_and_sorted(void **state)
+{
+    struct resp_client *a = client();
+    struct resp_client *b = client();
+    struct key_view view;
+    resp_request(a, "SADD s b a b", ":2|");
+    resp_request(b, "SADD s aa a", ":1|");
+    view_key(world.gateway.core, 0, slice_of("s"), &view);
+    assert_int_equal(view.kind, KEY_SET);
+    assert_true(view.is_value);
+    assert_true(slice_equal(view.value, slice_of("\1a\2aa\1b")));
+    resp_request(b, "TYPE s", "+set|");
+    resp_request(b, "SCAN 0 TYPE set COUNT 100", "*2|$13|1099511627776|*1|$1|s|");
+    resp_request(b, "SREM s a b aa x", ":3|");
+    resp_request(b, "EXISTS s", ":0|");
+    /* The largest value, and one byte more. */
+    char line[5000] = "SADD s ";
+    memset(line + strlen(line), 'x', 4094);
+    resp_request(a, line, ":1|");
+    resp_say(a, "SADD s y");
+    resp_expect_start(a, "-ERR limit_value: the members of a set take at most 4,096 bytes");
+    resp_request(b, "SCARD s", ":1|");
+    resp_request(b, "DEL s", ":1|");
+    assert_int_equal(audited(), 0);
+}
+
 static void scores_have_17_digits(void **state)
 {
     struct resp_client *c = client();
@@ -297,6 +323,7 @@ int main(void)
         TEST(a_list_is_a_value_without_an_owner_and_a_ttl),
         TEST(a_lock_is_not_made_a_list),
         TEST(members_are_sorted_by_score_and_name),
+        TEST(members_of_a_set_are_distinct_and_sorted),
         TEST(scores_have_17_digits),
         TEST(before_version_9_there_are_none),
         TEST(who_waits_is_served_in_order),

@@ -32,6 +32,7 @@ static bool read_value(struct key *key, char text[KEY_TEXT_MAX], struct slice *o
     case KEY_HASH:
     case KEY_LIST:
     case KEY_SORTED_SET:
+    case KEY_SET:
         to->error(to->ctx, "WRONGTYPE", KEY_WRONG_TYPE);
         return false;
     case KEY_ABSENT:
@@ -151,6 +152,7 @@ void key_type(struct keyspace *k, const struct slice *args, uint32_t count,
                             : key->kind == KEY_HASH       ? "hash"
                             : key->kind == KEY_LIST       ? "list"
                             : key->kind == KEY_SORTED_SET ? "zset"
+                            : key->kind == KEY_SET        ? "set"
                                                           : "string");
     }
 }
@@ -372,6 +374,7 @@ static bool read_number(const struct keyspace *k, struct key *key, int64_t *out,
         return true;
     case KEY_LIST:
     case KEY_SORTED_SET:
+    case KEY_SET:
         to->error(to->ctx, "WRONGTYPE", KEY_WRONG_TYPE);
         return false;
     case KEY_HASH:

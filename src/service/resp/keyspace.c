@@ -242,7 +242,7 @@ bool key_is_own(const struct keyspace *k, const struct key *key)
     if (!key_kind_has_value(key->seen.kind)) {
         return false;
     }
-    if (key->seen.is_value || key->seen.kind == KEY_LIST || key->seen.kind == KEY_SORTED_SET) {
+    if (key->seen.is_value || key_kind_is_shared(key->seen.kind)) {
         return true;
     }
     if (k->who.principal != 0) {

@@ -6,7 +6,7 @@
  * sink.
  *
  * Scripts and clients use the same commands: keys.c, set.c, hash.c, list.c,
- * sorted_set.c, scan.c, multi.c, token.c. */
+ * sorted_set.c, unordered_set.c, scan.c, multi.c, token.c. */
 #ifndef HOLDFAST_SERVICE_RESP_KEYSPACE_H
 #define HOLDFAST_SERVICE_RESP_KEYSPACE_H
 

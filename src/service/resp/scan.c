@@ -16,7 +16,15 @@ struct found {
     struct slice name;
 };
 
-enum scan_type { SCAN_ANY, SCAN_STRING, SCAN_HASH, SCAN_LIST, SCAN_SORTED_SET, SCAN_OTHER };
+enum scan_type {
+    SCAN_ANY,
+    SCAN_STRING,
+    SCAN_HASH,
+    SCAN_LIST,
+    SCAN_SORTED_SET,
+    SCAN_SET,
+    SCAN_OTHER
+};
 
 struct scan {
     struct keyspace *k;
@@ -68,6 +76,7 @@ static enum scan_type type_of(enum key_kind kind)
     return kind == KEY_HASH         ? SCAN_HASH
            : kind == KEY_LIST       ? SCAN_LIST
            : kind == KEY_SORTED_SET ? SCAN_SORTED_SET
+           : kind == KEY_SET        ? SCAN_SET
                                     : SCAN_STRING;
 }
 
@@ -118,6 +127,7 @@ static const char *read_options(const struct slice *args, uint32_t count, struct
                          : resp_is_word(args[i + 1], "HASH") ? SCAN_HASH
                          : resp_is_word(args[i + 1], "LIST") ? SCAN_LIST
                          : resp_is_word(args[i + 1], "ZSET") ? SCAN_SORTED_SET
+                         : resp_is_word(args[i + 1], "SET")  ? SCAN_SET
                                                              : SCAN_OTHER;
         } else {
             return "syntax error";
