@@ -249,6 +249,42 @@ static void an_empty_list_that_was_only_expected_is_looked_at_again(void **state
     resp_expect(waiter, "*2|$1|l|$1|c|");
 }
 
+/* Another node's change has the number that the first of these changes would have had. */
+static void no_change_is_lost_between_two_nodes(void **state)
+{
+    struct resp_client *c[2] = {client(), client()};
+    resp_request(c[0], "RPUSH l a", ":1|");
+    world.gateway.is_held = true;
+    resp_send_only(c[0], "RPUSH l b\r\n");
+    resp_world_run(&world);
+    resp_send_only(c[1], "RPUSH l c\r\n");
+    resp_world_run(&world);
+    put_elsewhere("l", slice_of("\1x"));
+    deliver();
+    resp_expect(c[0], ":3|"); /* after its conflict */
+    resp_expect(c[1], ":2|");
+    resp_request(c[0], "LRANGE l 0 -1", "*3|$1|x|$1|c|$1|b|");
+}
+
+static void a_conflict_does_not_change_the_order(void **state)
+{
+    struct resp_client *c[3];
+    for (unsigned i = 0; i < 3; i++) {
+        c[i] = client();
+        resp_request(c[i], "BLPOP l 0", "");
+    }
+    world.gateway.is_held = true;
+    put_elsewhere("l", slice_of("\1a\1b"));
+    resp_world_run(&world);
+    put_elsewhere("l", slice_of("\1x\1y"));
+    deliver();
+    resp_expect(c[0], "*2|$1|l|$1|x|");
+    resp_expect(c[1], "*2|$1|l|$1|y|");
+    resp_expect(c[2], "");
+    resp_request(client(), "RPUSH l z", ":1|");
+    resp_expect(c[2], "*2|$1|l|$1|z|");
+}
+
 /* The same when nobody hears of the refusal any more. */
 static void a_popper_that_is_gone_misleads_nobody(void **state)
 {
@@ -332,6 +368,8 @@ int main(void)
         TEST(a_client_that_goes_passes_its_turn_on),
         TEST(who_ends_its_input_waits_no_more),
         TEST(an_empty_list_that_was_only_expected_is_looked_at_again),
+        TEST(no_change_is_lost_between_two_nodes),
+        TEST(a_conflict_does_not_change_the_order),
         TEST(a_popper_that_is_gone_misleads_nobody),
         TEST(lost_events_make_all_look_again),
         TEST(a_node_that_stops_ends_all_waits),

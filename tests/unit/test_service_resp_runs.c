@@ -139,7 +139,7 @@ static void a_counter_keeps_its_deadline_for_the_next_run(void **state)
     assert_int_equal(conflicts(), 0);
 }
 
-static void a_value_without_a_ttl_is_built_on(void **state)
+static void a_value_is_changed_once_in_an_entry(void **state)
 {
     struct resp_client *c = client();
     resp_request(c, "SET k a", "+OK|");
@@ -156,7 +156,7 @@ static void a_value_without_a_ttl_is_built_on(void **state)
     resp_expect(clients[0], "$1|a|");
     resp_expect(clients[1], "$1|b|");
     resp_expect(clients[2], "$1|c|");
-    assert_int_equal(world.gateway.entries, entries + 1);
+    assert_int_equal(world.gateway.entries, entries + 3);
     assert_int_equal(conflicts(), 0);
     resp_request(c, "GET k", "$1|d|");
     resp_request(c, "TTL k", ":-1|");
@@ -555,7 +555,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_counter_keeps_its_deadline_for_the_next_run, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_value_without_a_ttl_is_built_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_value_is_changed_once_in_an_entry, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_value_and_its_removal_are_built_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_run_that_met_a_conflict_is_made_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(after_eight_conflicts_the_client_gets_try_again, set_up,

@@ -8,10 +8,11 @@
  * A list exists while it has an element, so a parked client need look again only when one of its keys
  * begins to exist: the event GRANTED. Clients of this node wait in one queue for each key, in the
  * order of their requests; a client keeps its place while it looks. One event runs the first client;
- * a client that has found something, or goes, runs the next one.
+ * a client that was answered, or goes, runs the next one.
  *
  * A run may have seen a list as uncommitted changes would leave it (uncommitted.h): empty, but full
- * in the state. If those changes are refused, no event follows, and such clients look again. */
+ * in the state. When those changes are applied or refused, such clients look again: the event of a key
+ * that exists again may have come before. */
 #include "service/resp/conn.h"
 
 #define XXH_INLINE_ALL
@@ -47,7 +48,9 @@ struct resp_wait {
     uint32_t timer;        /* position in shared.timers; 0: none, or over */
     uint32_t tenant;       /* whose quota of watchers counts it */
     bool is_running;       /* until it is parked again or answered */
+    struct list yielding;  /* in shared.yielding: an earlier client of a queue is to run first */
     bool is_over;
+    bool is_gone;  /* answered, and about to be freed */
     bool is_error; /* CLIENT UNBLOCK with ERROR */
     uint32_t count;
     struct waiting_place *places; /* in `bytes` */
@@ -83,6 +86,7 @@ void resp_waits_open(struct service *s)
     struct resp_shared *shared = s->resp;
     list_init(&shared->waits);
     list_init(&shared->expecting);
+    list_init(&shared->yielding);
     table_init(&shared->queues, s->memory, &shared->pool, offsetof(struct queue, next), queue_hash,
                shared);
     heap_init(&shared->timers, s->memory, &timer_ops, shared);
@@ -151,11 +155,14 @@ static void leave(struct resp_shared *shared, struct waiting_place *place)
 static void look_again(struct resp_wait *wait)
 {
     struct resp_conn *conn = wait->conn;
+    struct resp_shared *shared = resp_shared(conn);
     if (wait->is_running) {
         return;
     }
     wait->is_running = true;
+    shared->wait_running++;
     list_remove(&wait->expecting);
+    list_remove(&wait->yielding);
     conn->needs_barrier = wait->is_over && conn->service->options.resp_tier == TIER_CORRECTNESS;
     resp_transact_begin_again(conn);
 }
@@ -164,16 +171,31 @@ static void run_first(const struct queue *queue)
 {
     for (const struct list *link = queue->places.next; link != &queue->places; link = link->next) {
         struct resp_wait *wait = LIST_OBJECT(link, struct waiting_place, link)->wait;
-        if (!wait->is_running) {
+        if (!wait->is_running && !wait->is_gone) {
             look_again(wait);
             return;
         }
     }
 }
 
-void resp_wait_pass_on(struct resp_conn *conn)
+/* Whoever let another client run first may run, unless there is still one. */
+static void run_yielding(struct resp_shared *shared)
+{
+    struct list all;
+    list_init(&all);
+    list_move_all(&all, &shared->yielding);
+    for (struct list *link = list_take(&all); link != NULL; link = list_take(&all)) {
+        look_again(LIST_OBJECT(link, struct resp_wait, yielding));
+    }
+}
+
+/* The next client in the queues of its keys runs: it may find what this one left. */
+static void pass_on(const struct resp_conn *conn)
 {
     const struct resp_wait *wait = conn->wait_for;
+    if (wait != NULL) {
+        run_yielding(resp_shared(conn));
+    }
     for (uint32_t i = 0; wait != NULL && i < wait->count; i++) {
         run_first(wait->places[i].queue);
     }
@@ -187,7 +209,39 @@ void resp_waits_on_key(struct service *s, uint32_t tenant, struct slice name)
     }
 }
 
-void resp_waits_on_forgotten(struct resp_shared *shared)
+/* Somebody with a place before this one runs: what it finds must not be taken from it, whatever order
+ * the commands of a node take. */
+static bool is_ahead(const struct waiting_place *place)
+{
+    const struct list *end = &place->link;
+    for (const struct list *link = place->queue->places.next; link != end; link = link->next) {
+        if (LIST_OBJECT(link, struct waiting_place, link)->wait->is_running) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool resp_wait_yields(struct resp_conn *conn)
+{
+    struct resp_wait *wait = conn->wait_for;
+    struct resp_shared *shared = resp_shared(conn);
+    bool yields = false;
+    if (wait == NULL || wait->is_over || shared->wait_running < 2) {
+        return false;
+    }
+    for (uint32_t i = 0; !yields && i < wait->count; i++) {
+        yields = is_ahead(&wait->places[i]);
+    }
+    if (yields) {
+        wait->is_running = false;
+        shared->wait_running--;
+        list_append(&shared->yielding, &wait->yielding);
+    }
+    return yields;
+}
+
+void resp_waits_on_settled(struct resp_shared *shared)
 {
     while (!list_is_empty(&shared->expecting)) {
         look_again(LIST_OBJECT(shared->expecting.next, struct resp_wait, expecting));
@@ -228,6 +282,7 @@ static struct resp_wait *make_wait(struct resp_conn *conn, const struct keyspace
     uint8_t *text = wait->bytes + k->count * sizeof(struct waiting_place);
     list_init(&wait->link);
     list_init(&wait->expecting);
+    list_init(&wait->yielding);
     for (uint32_t i = 0; i < k->count; i++) {
         struct slice name = k->keys[i].name;
         memcpy(text, name.data, name.len);
@@ -255,7 +310,11 @@ bool resp_wait_park(struct resp_conn *conn, struct keyspace *k, struct quota_ref
         }
     }
     hf_assert(!wait->is_over);
-    wait->is_running = false;
+    if (wait->is_running) {
+        wait->is_running = false;
+        shared->wait_running--;
+        run_yielding(shared);
+    }
     if (k->is_expecting) {
         list_append(&shared->expecting, &wait->expecting);
     }
@@ -277,7 +336,10 @@ void resp_wait_end(struct resp_conn *conn)
         return;
     }
     if (wait->is_running) {
-        resp_wait_pass_on(conn); /* what it was run for may still be there */
+        wait->is_running = false; /* what it was run for may still be there */
+        shared->wait_running--;
+        wait->is_gone = true;
+        pass_on(conn);
     }
     end_timer(shared, wait);
     for (uint32_t i = 0; i < wait->count; i++) {
@@ -285,6 +347,7 @@ void resp_wait_end(struct resp_conn *conn)
     }
     list_remove(&wait->link);
     list_remove(&wait->expecting);
+    list_remove(&wait->yielding);
     auth_watch_ended(conn->service, wait->tenant);
     memory_free(&conn->account.memory, wait->bytes, wait->size);
     pool_free(&shared->pool, wait->self, sizeof(*wait));

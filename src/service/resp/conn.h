@@ -155,7 +155,9 @@ struct resp_shared {
     struct list expecting; /* those that saw uncommitted changes */
     struct table queues;   /* of keys that are waited for, by name */
     struct heap timers;    /* of waits */
+    struct list yielding;  /* those that let an earlier one run first */
     uint64_t wait_count;
+    uint64_t wait_running;
     struct pool pool;      /* acquires and subscriptions */
     uint64_t hash_key;     /* keys the hash of channels */
     struct table channels; /* subscriptions by channel, ordinary and sharded ones */
@@ -323,16 +325,16 @@ void resp_waits_close(struct service *s);
 bool resp_wait_park(struct resp_conn *conn, struct keyspace *k, struct quota_refusal *refusal);
 /* Its wait is over, and the last run must see only what is applied. */
 bool resp_wait_is_over(const struct resp_conn *conn);
-/* The next client in the queues of its keys runs: it may find what this one left. */
-void resp_wait_pass_on(struct resp_conn *conn);
 /* It is answered, or gone. */
 void resp_wait_end(struct resp_conn *conn);
 /* No more input: a client that waits is gone. */
 void resp_wait_input_ended(struct resp_conn *conn);
 /* A key exists now. */
 void resp_waits_on_key(struct service *s, uint32_t tenant, struct slice name);
-/* Uncommitted changes were forgotten. */
-void resp_waits_on_forgotten(struct resp_shared *shared);
+/* Uncommitted changes were applied or forgotten. */
+void resp_waits_on_settled(struct resp_shared *shared);
+/* Before a run: an earlier client of its queues is to run first, and this one is parked. */
+bool resp_wait_yields(struct resp_conn *conn);
 void resp_waits_run_deadlines(struct service *s, uint64_t now_ms);
 uint64_t resp_waits_next_ms(const struct service *s);
 void resp_waits_drain(struct service *s);

@@ -86,7 +86,12 @@ void resp_read(struct resp_conn *conn, const struct slice *args, uint32_t count)
     }
     k->conn = conn;
     k->database = conn->database;
+    size_t before = buffer_len(&conn->out);
     conn->command->run(k, args, count, &sink);
+    if (conn->out.overflowed) {
+        buffer_truncate(&conn->out, before);
+        resp_conn_fail(conn, HF_ANSWER_TOO_LARGE);
+    }
     if (k->is_denied) {
         auth_denied(conn->service, conn->caller.id, k->denial);
     }
@@ -194,7 +199,7 @@ static void forget_submitted(struct resp_shared *shared)
     for (struct list *link = shared->pending.next; link != &shared->pending; link = link->next) {
         LIST_OBJECT(link, struct resp_conn, pending)->busy_index = 0;
     }
-    resp_waits_on_forgotten(shared);
+    resp_waits_on_settled(shared);
 }
 
 void resp_transact_abandon(struct resp_conn *conn)
@@ -244,6 +249,7 @@ static void on_done(void *owner, enum hf_error error, const struct result *resul
         answer_error(conn, error != HF_OK ? error : result->error);
     } else if (result->outcome == OUTCOME_DONE) {
         uncommitted_end(&resp_shared(conn)->keyspace.uncommitted, conn->submitted);
+        resp_waits_on_settled(resp_shared(conn));
         if (conn->flush.is_more) {
             go_on(conn);
         } else {
@@ -350,7 +356,6 @@ static void run(struct resp_conn *conn, bool is_early)
     }
     conn->submitted = keyspace_submitted(k);
     conn->awaited = pending_submit_tier(s, &command, s->options.resp_tier, false, on_done, conn);
-    resp_wait_pass_on(conn);
 }
 
 bool service_has_transactions(const struct service *s)
@@ -394,7 +399,7 @@ void service_transact(struct service *s)
         } else if (resp_script_turn_is_over(s, before)) {
             shared->is_behind = true; /* the loop needs time for messages to other nodes */
             list_append(&shared->pending, &conn->pending);
-        } else {
+        } else if (!resp_wait_yields(conn)) {
             s->source = conn->source;
             run(conn, !may_run);
         }

@@ -83,22 +83,6 @@ static bool after_counter(const struct core *core, const struct effect *e, struc
     return true;
 }
 
-static bool after_put(const struct effect *e, struct key_view *view)
-{
-    bool is_new = !key_kind_has_value(view->kind);
-    if (is_new || (e->ttl_ms != 0 && e->ttl_ms != TTL_NONE)) {
-        return false;
-    }
-    if (e->ttl_ms == TTL_NONE) {
-        view->deadline_ms = 0;
-        view->version.deadline_ms = 0;
-    }
-    view->kind = key_kind_of_effect(e);
-    view->value = e->value;
-    view->version.changes++;
-    return true;
-}
-
 static bool after_drop(const struct effect *e, struct key_view *view)
 {
     if ((e->flags & EFFECT_FORCED) != 0) {
@@ -113,10 +97,9 @@ static bool after(const struct core *core, const struct effect *e, struct key_vi
     switch (e->kind) {
     case EFFECT_COUNTER:
         return after_counter(core, e, view);
-    case EFFECT_PUT:
-        return after_put(e, view);
     case EFFECT_DROP:
         return after_drop(e, view);
+    case EFFECT_PUT: /* the version counts changes: another node's change could have that number */
     case EFFECT_EXPIRE:
     case EFFECT_PUBLISH:
     case EFFECT_NONE:
