@@ -59,7 +59,7 @@ static void add(struct sim_client *c, struct packer *checks, struct packer *effe
     const struct core *core = replica_core(world.nodes[c->entry].replica);
     struct uncommitted *u = &uncommitted[c->entry];
     h->is_older = h->is_older || core_version(core) < CORE_VERSION;
-    h->is_built[i] = uncommitted_look(u, core, 0, name, &view) == UNCOMMITTED_KNOWN;
+    h->is_built[i] = uncommitted_look(u, 0, name, &view) == UNCOMMITTED_KNOWN;
     if (!h->is_built[i]) {
         view_key(core, 0, name, &view);
     }

@@ -108,6 +108,7 @@ struct resp_conn {
     uint64_t submitted;  /* number of the last run's transaction (uncommitted.h) */
     uint64_t busy_index; /* core index plus one at which another run was changing the keys */
     bool busy_early;     /* ... or until no batch is in flight */
+    uint64_t busy_ended; /* ... or until another transaction has ended (uncommitted.h) */
     uint64_t give_up_ms; /* boot time */
     struct list pending; /* in shared.pending */
     struct {             /* FLUSHDB and FLUSHALL; see flush.c */

@@ -125,10 +125,9 @@ void keyspace_deny(struct keyspace *k, enum right right, struct slice name,
 static void view(struct keyspace *k, struct slice name, struct key_view *out)
 {
     uint32_t tenant = k->who.tenant;
-    enum uncommitted_state state =
-        k->is_read_only || k->is_settled
-            ? UNCOMMITTED_NONE
-            : uncommitted_look(&k->uncommitted, k->core, tenant, name, out);
+    enum uncommitted_state state = k->is_read_only || k->is_settled
+                                       ? UNCOMMITTED_NONE
+                                       : uncommitted_look(&k->uncommitted, tenant, name, out);
     k->is_expecting = k->is_expecting || state == UNCOMMITTED_KNOWN;
     if (state != UNCOMMITTED_KNOWN) {
         view_key(k->core, tenant, name, out);

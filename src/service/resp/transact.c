@@ -193,8 +193,10 @@ static bool leads(const struct service *s)
 }
 
 /* A refused command changes no key and may leave the core's index where it is. */
-static void forget_submitted(struct resp_shared *shared)
+static void forget_submitted(struct resp_conn *conn)
 {
+    struct resp_shared *shared = resp_shared(conn);
+    uncommitted_end(&shared->keyspace.uncommitted, conn->submitted);
     uncommitted_forget(&shared->keyspace.uncommitted);
     for (struct list *link = shared->pending.next; link != &shared->pending; link = link->next) {
         LIST_OBJECT(link, struct resp_conn, pending)->busy_index = 0;
@@ -210,7 +212,7 @@ void resp_transact_abandon(struct resp_conn *conn)
     pending_abandon(conn->awaited);
     conn->awaited = NULL;
     if (conn->mode == RESP_MODE_TRANSACTING) {
-        forget_submitted(resp_shared(conn));
+        forget_submitted(conn);
     }
 }
 
@@ -224,14 +226,14 @@ static bool needs_barrier_again(const struct resp_conn *conn)
 static void repeat(struct resp_conn *conn)
 {
     if (++conn->attempts == RESP_ATTEMPTS) {
-        forget_submitted(resp_shared(conn));
+        forget_submitted(conn);
         answer_try_again(conn);
         return;
     }
     resp_shared(conn)->conflicts++;
     conn->needs_barrier = needs_barrier_again(conn);
     list_append(&resp_shared(conn)->pending, &conn->pending); /* before those that waited for it */
-    forget_submitted(resp_shared(conn));
+    forget_submitted(conn);
 }
 
 static void on_done(void *owner, enum hf_error error, const struct result *result)
@@ -242,10 +244,10 @@ static void on_done(void *owner, enum hf_error error, const struct result *resul
     conn->awaited = NULL;
     if (error == HF_OK && result->error == HF_QUOTA) {
         struct quota_refusal refusal = auth_refusal_of(result);
-        forget_submitted(resp_shared(conn));
+        forget_submitted(conn);
         answer_quota(conn, &refusal);
     } else if (error != HF_OK || result->error != HF_OK) {
-        forget_submitted(resp_shared(conn));
+        forget_submitted(conn);
         answer_error(conn, error != HF_OK ? error : result->error);
     } else if (result->outcome == OUTCOME_DONE) {
         uncommitted_end(&resp_shared(conn)->keyspace.uncommitted, conn->submitted);
@@ -329,6 +331,8 @@ static void run(struct resp_conn *conn, bool is_early)
     if (keyspace_is_busy(k)) {
         conn->busy_index = core_index(k->core) + 1; /* no retry before the core's index moves */
         conn->busy_early = is_early;
+        conn->busy_ended = k->uncommitted.ended;
+        conn->needs_barrier = needs_barrier_again(conn); /* answers come before the state here */
         list_append(&resp_shared(conn)->pending, &conn->pending);
         return;
     }
@@ -391,7 +395,8 @@ void service_transact(struct service *s)
         } else if (conn->give_up_ms <= now_ms) {
             answer_try_again(conn);
         } else if ((!may_run && conn->attempts > 0 && uncommitted_is_empty(uncommitted)) ||
-                   (conn->busy_index == index + 1 && !(may_run && conn->busy_early))) {
+                   (conn->busy_index == index + 1 && conn->busy_ended == uncommitted->ended &&
+                    !(may_run && conn->busy_early))) {
             list_append(&shared->pending, &conn->pending);
         } else if (conn->needs_barrier) {
             s->source = conn->source;

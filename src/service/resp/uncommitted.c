@@ -40,7 +40,7 @@ void uncommitted_end(struct uncommitted *u, uint64_t number)
 
 void uncommitted_forget(struct uncommitted *u)
 {
-    u->ended = u->begun;
+    u->forgotten = u->begun;
 }
 
 static uint32_t slot_of(uint32_t tenant, struct slice name)
@@ -52,19 +52,18 @@ static uint32_t slot_of(uint32_t tenant, struct slice name)
     return (hash ^ hash >> 15) % UNCOMMITTED_SLOTS;
 }
 
-enum uncommitted_state uncommitted_look(const struct uncommitted *u, const struct core *core,
-                                        uint32_t tenant, struct slice name, struct key_view *out)
+enum uncommitted_state uncommitted_look(const struct uncommitted *u, uint32_t tenant,
+                                        struct slice name, struct key_view *out)
 {
     const struct uncommitted_slot *slot = &u->slots[slot_of(tenant, name)];
     if (slot->number <= u->ended || slot->tenant != tenant || !slice_equal(slot->name, name)) {
         return UNCOMMITTED_NONE;
     }
-    if (slot->is_known) {
+    if (slot->is_known && slot->number > u->forgotten) {
         *out = slot->view;
         return UNCOMMITTED_KNOWN;
     }
-    /* If its client is gone, nobody reports its end. */
-    return slot->index == core_index(core) ? UNCOMMITTED_BUSY : UNCOMMITTED_NONE;
+    return UNCOMMITTED_BUSY; /* resp_transact_abandon ends it if its client is gone */
 }
 
 /* False: the entry decides. */
@@ -143,7 +142,6 @@ void uncommitted_note(struct uncommitted *u, const struct core *core, uint32_t t
     struct key_view view = *seen;
     slot->is_known = after(core, effect, &view);
     slot->number = u->begun;
-    slot->index = core_index(core);
     slot->tenant = tenant;
     keep(u, slot, effect->name, slot->is_known ? &view : &(struct key_view){.kind = KEY_ABSENT});
 }

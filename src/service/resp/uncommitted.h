@@ -8,8 +8,9 @@
  * transaction is refused, or another node's comes between, the state machine finds another version
  * there and answers `conflict` (S13.3). Then everything here is forgotten, and the run is repeated.
  *
- * What a key will be is not always known: a new token and a new deadline are decided by the entry.
- * Such a key is busy until the state moves on: a run that reads it would only conflict. */
+ * What a key will be is not always known: a new token and a new deadline are decided by the entry, and
+ * the version of a value could also be that of another node's change. Such a key is busy until the
+ * transaction has ended: a run that reads it would only conflict. */
 #ifndef HOLDFAST_SERVICE_RESP_UNCOMMITTED_H
 #define HOLDFAST_SERVICE_RESP_UNCOMMITTED_H
 
@@ -21,7 +22,6 @@ enum { UNCOMMITTED_SLOTS = 512 }; /* of two keys in one slot, the earlier one is
 
 struct uncommitted_slot {
     uint64_t number; /* of the transaction */
-    uint64_t index;  /* of the state when it was submitted */
     uint32_t tenant;
     bool is_known;
     struct slice name;
@@ -32,15 +32,16 @@ struct uncommitted_slot {
 
 struct uncommitted {
     const struct memory *memory;
-    uint64_t begun; /* the number of the last transaction */
-    uint64_t ended; /* those up to this number count no more */
+    uint64_t begun;     /* the number of the last transaction */
+    uint64_t ended;     /* those up to this number count no more */
+    uint64_t forgotten; /* what those up to this number would have left is not known */
     struct uncommitted_slot slots[UNCOMMITTED_SLOTS];
 };
 
 enum uncommitted_state {
     UNCOMMITTED_NONE,  /* as in the state */
     UNCOMMITTED_KNOWN, /* as in `out` */
-    UNCOMMITTED_BUSY,  /* not known before the state moves on */
+    UNCOMMITTED_BUSY,  /* not known before the transaction has ended */
 };
 
 void uncommitted_open(struct uncommitted *u, const struct memory *memory);
@@ -54,7 +55,8 @@ void uncommitted_note(struct uncommitted *u, const struct core *core, uint32_t t
 
 /* It is applied, and so are those before it: all go through one log, in their order. */
 void uncommitted_end(struct uncommitted *u, uint64_t number);
-/* A transaction was refused or conflicted, so what was built on it will conflict. */
+/* A transaction was refused or conflicted, so what was built on it will conflict, too: its keys are
+ * busy until it has ended. */
 void uncommitted_forget(struct uncommitted *u);
 
 static inline bool uncommitted_is_empty(const struct uncommitted *u)
@@ -64,7 +66,7 @@ static inline bool uncommitted_is_empty(const struct uncommitted *u)
 
 /* `out` is changed for KNOWN only, and valid until the next uncommitted_note and until the state
  * moves on. */
-enum uncommitted_state uncommitted_look(const struct uncommitted *u, const struct core *core,
-                                        uint32_t tenant, struct slice name, struct key_view *out);
+enum uncommitted_state uncommitted_look(const struct uncommitted *u, uint32_t tenant,
+                                        struct slice name, struct key_view *out);
 
 #endif
