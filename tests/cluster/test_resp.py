@@ -84,8 +84,10 @@ def test_plain_calls_of_redis_py(r, name):
     assert r.expire(name, 10, gt=True) is False
     assert r.set(name, "w", xx=True, keepttl=True, get=True) == "v" and r.ttl(name) > 30
     assert r.persist(name) is True and r.ttl(name) == -1 and r.persist(name) is False
-    with pytest.raises(redis.ResponseError, match="unknown command 'LPUSH'"):
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
         r.lpush(name, "x")
+    with pytest.raises(redis.ResponseError, match="unknown command 'SADD'"):
+        r.sadd(name, "x")
     assert r.get("a//b") is None
     with pytest.raises(redis.ResponseError, match="invalid expire time"):
         r.set(name, "v", px=0)
