@@ -114,7 +114,10 @@ def test_jeopardy_without_a_leader_and_safe_with_one(make_cluster, stubs):
     stream.break_off()
 
 
-def lingering_session(node, stubs, name, linger, ttl=120):
+LONG = 60  # seconds of a linger that does not end within a test
+
+
+def lingering_session(node, stubs, name, linger, ttl=600):
     stream, opened = open_session(node, stubs, ttl=ttl, linger={"seconds": linger})
     with channel_to(node) as channel:
         service = stubs.lock_grpc.LockServiceStub(channel)
@@ -122,13 +125,24 @@ def lingering_session(node, stubs, name, linger, ttl=120):
     return stream, opened.session_id
 
 
-def is_held(cluster, name):
-    """As any running node says it; None while none answers."""
+def from_any(cluster, path):
+    """The answer of the first running node that has one; None: none has."""
     for other in cluster.running():
-        answer = None if other.paused else other.try_request("GET", f"/api/v1/locks/{name}")
+        answer = None if other.paused else other.try_request("GET", path)
         if answer is not None and answer.status == 200:
-            return answer.json["held"]
+            return answer.json
     return None
+
+
+def lingers(cluster, session):
+    """Whether the session ends before its TTL, because its stream broke; None while no node answers."""
+    answer = from_any(cluster, f"/api/v1/sessions/{session}")
+    return None if answer is None else answer["expires_in_ms"] <= LONG * 1000
+
+
+def is_held(cluster, name):
+    answer = from_any(cluster, f"/api/v1/locks/{name}")
+    return None if answer is None else answer["held"]
 
 
 @pytest.mark.parametrize("role", ["follower", "leader"])
@@ -138,13 +152,15 @@ def test_linger_starts_when_the_node_of_the_stream_is_killed(make_cluster, stubs
     carrier = leader if role == "leader" else cluster.followers()[0]
     other = next(n for n in cluster if n is not carrier)
     ends, _ = lingering_session(carrier, stubs, "ends", 1)
-    resumed, ident = lingering_session(carrier, stubs, "resumed", 4 * math.ceil(busy()))
-    stays, _ = lingering_session(other, stubs, "stays", 1)
+    resumed, ident = lingering_session(carrier, stubs, "resumed", LONG)
+    stays, other_ident = lingering_session(other, stubs, "stays", LONG)
     carrier.kill()
+    wait_until(lambda: lingers(cluster, ident), "its linger has begun")
     wait_until(lambda: is_held(cluster, "ends") is False, "the session ended, long before its TTL")
     again = Stream(other, stubs, {"resume": stubs.lock.SessionRequest.Resume(session_id=ident)})
     assert again.wait("opened").resumed
-    time.sleep(4 * math.ceil(busy()) + 2)
+    wait_until(lambda: lingers(cluster, ident) is False, "the resumption ended its linger")
+    wait_until(lambda: lingers(cluster, other_ident) is False, "the linger of a stream through another node did not begin")
     assert is_held(cluster, "resumed") and is_held(cluster, "stays")
     for stream in (ends, resumed, stays, again):
         stream.break_off()
@@ -163,14 +179,12 @@ def test_linger_starts_when_the_node_of_the_stream_starts_again(make_cluster, st
 
 def test_a_node_that_was_only_slow_keeps_its_streams(make_cluster, stubs):
     cluster = make_cluster(3)
-    leader = cluster.leader()
     carrier = cluster.followers()[0]
-    stream, _ = lingering_session(carrier, stubs, "n", 8 * math.ceil(busy()))
+    stream, ident = lingering_session(carrier, stubs, "n", LONG)
     carrier.signal(signal.SIGSTOP)
-    leader.wait_event("peer_gone")
-    time.sleep(1)  # and the linger has begun
+    wait_until(lambda: lingers(cluster, ident), "its linger has begun")
     carrier.signal(signal.SIGCONT)
-    time.sleep(8 * math.ceil(busy()) + 2)
+    wait_until(lambda: lingers(cluster, ident) is False, "the node has registered its stream again, which ended the linger")
     assert is_held(cluster, "n")
     stream.break_off()
-    wait_until(lambda: is_held(cluster, "n") is False, "the session ended when its stream broke")
+    wait_until(lambda: lingers(cluster, ident), "its linger has begun")
