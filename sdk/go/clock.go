@@ -22,9 +22,25 @@ func withTimeout(ctx context.Context, c clock, d time.Duration) (context.Context
 
 // sleep returns early when ctx ends.
 func sleep(ctx context.Context, c clock, d time.Duration) {
+	if own, ok := c.(interface {
+		sleep(context.Context, time.Duration)
+	}); ok {
+		own.sleep(ctx, d)
+		return
+	}
 	timer, cancel := withTimeout(ctx, c, d)
 	defer cancel()
 	<-timer.Done()
+}
+
+// begin tells a clock that has its own timers that an operation runs until `end`.
+func begin(ctx context.Context, c clock) (operation context.Context, end func()) {
+	if own, ok := c.(interface {
+		begin(context.Context) (context.Context, func())
+	}); ok {
+		return own.begin(ctx)
+	}
+	return ctx, func() {}
 }
 
 type clockFunc func() int64

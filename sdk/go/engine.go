@@ -3,7 +3,6 @@ package holdfast
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 )
 
 // engine is what a client consists of: its nodes, its session, its background goroutines.
@@ -13,8 +12,7 @@ type engine struct {
 	transport *transport
 	caller    *caller
 	callbacks dispatcher
-	manual    bool         // the clock is one of a test, which also moves deadlines (holdfasttest)
-	undone    atomic.Int64 // releases and withdrawals that are not answered
+	manual    bool // the clock is one of a test, which also moves deadlines (holdfasttest)
 
 	// Of everything that runs in the background. Close cancels it and waits for all of it.
 	ctx    context.Context
@@ -48,6 +46,18 @@ func (e *engine) background(work func(ctx context.Context)) bool {
 	return true
 }
 
+// operation is background for what sends requests until they are answered. Needs the mutex.
+func (e *engine) operation(work func(ctx context.Context)) {
+	ctx, end := begin(e.ctx, e.clock)
+	isBegun := e.background(func(context.Context) {
+		defer end()
+		work(ctx)
+	})
+	if !isBegun {
+		end()
+	}
+}
+
 func (e *engine) inBackground(work func(ctx context.Context)) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -71,7 +81,7 @@ func (e *engine) needSession(ctx context.Context) (*session, error) {
 	if e.opening == nil {
 		o := &opening{done: make(chan struct{})}
 		e.opening = o
-		e.background(func(ctx context.Context) { e.openSession(ctx, o) })
+		e.operation(func(ctx context.Context) { e.openSession(ctx, o) })
 	}
 	o := e.opening
 	e.mutex.Unlock()

@@ -22,6 +22,10 @@ func (c manualClock) withTimeout(ctx context.Context, d time.Duration) (context.
 	return c.parts.WithTimeout(ctx, d)
 }
 
+func (c manualClock) sleep(ctx context.Context, d time.Duration) { c.parts.Sleep(ctx, d) }
+
+func (c manualClock) begin(ctx context.Context) (context.Context, func()) { return c.parts.Begin(ctx) }
+
 func openManual(options any, parts hook.Parts) (any, hook.Driver, error) {
 	client, err := open(options.(Options), manualClock{parts})
 	if err != nil {
@@ -80,8 +84,6 @@ func (d driver) Event(kind string, data []byte) {
 		s.sawEvent(Event{Type: kind, Data: data})
 	}
 }
-
-func (d driver) Undone() bool { return d.engine.undone.Load() > 0 }
 
 func (d driver) Idle() bool {
 	callbacks := &d.engine.callbacks

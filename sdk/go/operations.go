@@ -27,6 +27,8 @@ func (e *engine) acquire(ctx context.Context, r *request) (*Lock, error) {
 		}
 		return nil, err
 	}
+	operation, end := begin(ctx, e.clock)
+	defer end()
 	e.mutex.Lock()
 	e.owners++
 	body := r.acquireBody(s.id, fmt.Sprintf("h%d", e.owners), newID())
@@ -34,7 +36,7 @@ func (e *engine) acquire(ctx context.Context, r *request) (*Lock, error) {
 	if ttl == 0 {
 		ttl = s.life.ttl
 	}
-	callCtx, cancel := context.WithCancel(ctx)
+	callCtx, cancel := context.WithCancel(operation)
 	defer cancel()
 	w := &waiter{ttl: ttl, cancel: cancel}
 	s.beginWait(w)
@@ -67,7 +69,7 @@ func (e *engine) acquireFailed(ctx context.Context, s *session, r *request, body
 		return newError(ErrLockLost, "session_lost", "the session was lost while %s was requested", r.describe())
 	}
 	if a.sent != never && (ctx.Err() != nil || errors.Is(err, ErrOutcomeUnknown)) {
-		e.background(func(ctx context.Context) { e.withdraw(ctx, s, r, body) })
+		e.operation(func(ctx context.Context) { e.withdraw(ctx, s, r, body) })
 	}
 	if ctx.Err() != nil {
 		return ended("acquire", r, ctx.Err())
@@ -96,7 +98,7 @@ func (e *engine) granted(ctx context.Context, s *session, r *request, a answer, 
 	}
 	if now >= l.life.safeUntil(s.life) {
 		l.cancel()
-		e.background(func(ctx context.Context) { e.releaseQuietly(ctx, l) })
+		e.operation(func(ctx context.Context) { e.releaseQuietly(ctx, l) })
 		return nil, newError(ErrLockLost, whyUnknown, "the answer that granted %s arrived after its TTL", l.Name())
 	}
 	if r.tier == Efficiency && l.epoch < s.epoch {
@@ -117,8 +119,6 @@ func (e *engine) withdraw(ctx context.Context, s *session, r *request, body map[
 
 // untilAnswered: false if the session ended first, and with it what the request was about.
 func (e *engine) untilAnswered(ctx context.Context, s *session, path string, body map[string]any) (answer, bool, error) {
-	e.undone.Add(1)
-	defer e.undone.Add(-1)
 	data := encode(body)
 	isLost := func() bool {
 		e.mutex.Lock()
@@ -168,11 +168,7 @@ func (e *engine) unlock(ctx context.Context, l *Lock) error {
 	l.state = released // from here nothing renews it (C5.5)
 	delete(l.session.held, l.token)
 	l.cancel()
-	e.undone.Add(1)
-	e.background(func(ctx context.Context) {
-		defer e.undone.Add(-1)
-		done <- e.release(ctx, l)
-	})
+	e.operation(func(ctx context.Context) { done <- e.release(ctx, l) })
 	e.mutex.Unlock()
 	limited, cancel := withTimeout(ctx, e.clock, e.options.Timeout)
 	defer cancel()
@@ -180,6 +176,11 @@ func (e *engine) unlock(ctx context.Context, l *Lock) error {
 	case err := <-done:
 		return err
 	case <-limited.Done():
+	}
+	select {
+	case err := <-done: // both were ready
+		return err
+	default:
 	}
 	return newError(ErrOutcomeUnknown, "outcome_unknown", "the release of %s is not answered yet; it is repeated in the background", l.Name())
 }
@@ -220,7 +221,9 @@ func (e *engine) renew(ctx context.Context, l *Lock, ttl time.Duration) error {
 	case <-ctx.Done():
 		return ended("renew", l.request, ctx.Err())
 	}
-	callCtx, cancel := context.WithCancel(ctx)
+	operation, end := begin(ctx, e.clock)
+	defer end()
+	callCtx, cancel := context.WithCancel(operation)
 	defer cancel()
 	w := &waiter{cancel: cancel}
 	e.mutex.Lock()

@@ -176,7 +176,7 @@ func (s *session) loseOverdue(l *Lock) {
 		why = "max_hold"
 	}
 	s.loseLock(l, why)
-	s.engine.background(func(ctx context.Context) { s.engine.releaseQuietly(ctx, l) })
+	s.engine.operation(func(ctx context.Context) { s.engine.releaseQuietly(ctx, l) })
 }
 
 // tick declares lost what is overdue (C2.3), and reports jeopardy. It returns the next moment to look.

@@ -24,7 +24,6 @@ import (
 const (
 	start    = int64(1_000_000)
 	patience = 10 * time.Second // for callbacks and conditions
-	moment   = 20 * time.Millisecond
 )
 
 // Cluster is the service, its clock and its clients. Many goroutines may use it.
@@ -35,6 +34,8 @@ type Cluster struct {
 	now       int64
 	timers    map[*timer]bool
 	members   []*member
+	working   int   // operations of clients that neither wait for an answer nor sleep
+	resumed   int64 // how often one of them began to work
 }
 
 // member is a client of the cluster.
@@ -61,7 +62,7 @@ func (c *Cluster) Client(id string) *holdfast.Client {
 func (c *Cluster) ClientWith(options holdfast.Options) *holdfast.Client {
 	options.Endpoints, options.TLS, options.Token, options.TokenFile = []string{"fake:1"}, nil, "", ""
 	m := &member{cluster: c, connected: true}
-	client, driver, err := hook.Open(options, hook.Parts{Now: c.nowMS, WithTimeout: c.withTimeout, Transport: m})
+	client, driver, err := hook.Open(options, hook.Parts{Now: c.nowMS, WithTimeout: c.withTimeout, Sleep: c.sleep, Begin: c.begin, Transport: m})
 	if err != nil {
 		panic(err)
 	}
@@ -90,10 +91,16 @@ func (c *Cluster) Advance(d time.Duration) {
 	c.advancing.Lock()
 	defer c.advancing.Unlock()
 	target := c.nowMS() + d.Milliseconds()
-	for next := c.next(); next <= target; next = c.next() {
-		c.step(next)
+	for isOver := false; !isOver; {
+		resumed := c.waitForAnswers()
+		next := c.next()
+		isOver = next > target
+		if isOver {
+			next = target
+		}
+		isOver = c.step(next, resumed) && isOver
 	}
-	c.step(target)
+	c.waitForAnswers()
 	c.report()
 }
 
@@ -122,9 +129,13 @@ func (c *Cluster) next() int64 {
 	return at
 }
 
-func (c *Cluster) step(now int64) {
-	c.waitForAnswers()
+// step: false if an operation began to work meanwhile: it happens before.
+func (c *Cluster) step(now, resumed int64) bool {
 	c.mutex.Lock()
+	if c.resumed != resumed {
+		c.mutex.Unlock()
+		return false
+	}
 	c.now = now
 	c.service.sweep(now)
 	for t := range c.timers {
@@ -141,20 +152,21 @@ func (c *Cluster) step(now int64) {
 		m.driver.Tick()
 	}
 	c.deliver()
+	return true
 }
 
-// waitForAnswers: a release that other goroutines have just begun needs no time of this clock, unless its client rests after
-// failures. So that is waited for in real time, for a moment.
-func (c *Cluster) waitForAnswers() {
-	for end := time.Now().Add(moment); time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
-		isUndone := false
-		for _, m := range c.all() {
-			isUndone = isUndone || m.isConnected() && m.driver.Undone()
-		}
-		if !isUndone {
-			return
-		}
+// waitForAnswers returns when all operations of clients wait for time to pass, or for what other clients do, with `resumed` of then.
+func (c *Cluster) waitForAnswers() (resumed int64) {
+	isResting := func() bool {
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		resumed = c.resumed
+		return c.working == 0
 	}
+	if !c.Eventually(isResting) {
+		panic(fmt.Sprintf("holdfasttest: a call of a client has not come to rest for %v; is this machine overloaded?", patience))
+	}
+	return resumed
 }
 
 func (c *Cluster) all() []*member {

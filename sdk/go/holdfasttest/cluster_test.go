@@ -324,8 +324,21 @@ func TestManyGoroutinesUseACluster(t *testing.T) {
 			}
 		}()
 	}
-	cluster.Advance(time.Hour)
-	group.Wait()
+	done := make(chan struct{})
+	go func() {
+		group.Wait()
+		close(done)
+	}()
+	isDone := cluster.Eventually(func() bool {
+		cluster.Advance(time.Minute)
+		select {
+		case <-done:
+			return true
+		default:
+			return false
+		}
+	})
+	expect(t, "done", isDone, true)
 	expect(t, "counter", counter, 120)
 }
 

@@ -61,12 +61,19 @@ func (m *member) RoundTrip(request *http.Request) (*http.Response, error) {
 		return m.watch(request), nil
 	}
 	answered := make(chan reply, 1)
+	o, isAwaited := operationOf(request.Context()), true
+	o.rest()
 	c.service.handle(request.Method, request.URL.EscapedPath(), data, c.now, func(status int, value object) {
 		encoded, err := json.Marshal(value) // now: the service goes on with the same objects
 		if err != nil {
 			panic(err)
 		}
-		arrive := func() { answered <- reply{status, encoded} }
+		arrive := func() {
+			if isAwaited {
+				o.work()
+			}
+			answered <- reply{status, encoded}
+		}
 		if m.connected {
 			arrive()
 		} else {
@@ -79,6 +86,10 @@ func (m *member) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response(request, r.status, io.NopCloser(bytes.NewReader(r.data))), nil
 	case <-request.Context().Done():
 	}
+	c.mutex.Lock()
+	isAwaited = false
+	o.work()
+	c.mutex.Unlock()
 	select {
 	case r := <-answered: // both were ready
 		return response(request, r.status, io.NopCloser(bytes.NewReader(r.data))), nil
@@ -105,17 +116,82 @@ func (m *member) watch(request *http.Request) *http.Response {
 	return response(request, http.StatusOK, s)
 }
 
+// operation of a client, in the context of its requests. It works unless it waits for an answer or sleeps; what ends that makes it
+// work again, before its goroutine runs. Nil: that of a keep-alive or a stream, which count as resting.
+type operation struct {
+	cluster   *Cluster
+	isWorking bool
+}
+
+type operationKey struct{}
+
+func operationOf(ctx context.Context) *operation {
+	o, _ := ctx.Value(operationKey{}).(*operation)
+	return o
+}
+
+func (c *Cluster) begin(ctx context.Context) (context.Context, func()) {
+	o := &operation{cluster: c}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	o.work()
+	return context.WithValue(ctx, operationKey{}, o), func() {
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		o.rest()
+		o.cluster = nil // what arrives later has no effect
+	}
+}
+
+// work needs the mutex of the cluster, as rest does.
+func (o *operation) work() {
+	if o != nil && o.cluster != nil && !o.isWorking {
+		o.isWorking = true
+		o.cluster.working++
+		o.cluster.resumed++
+	}
+}
+
+func (o *operation) rest() {
+	if o != nil && o.cluster != nil && o.isWorking {
+		o.isWorking = false
+		o.cluster.working--
+	}
+}
+
 // timer of the manual clock.
 type timer struct {
-	at   int64
-	fire context.CancelFunc
+	at        int64
+	operation *operation
+	cancel    context.CancelFunc
+}
+
+// fire needs the mutex of the cluster.
+func (t *timer) fire() {
+	t.operation.work()
+	t.cancel()
+}
+
+func (c *Cluster) sleep(ctx context.Context, d time.Duration) {
+	timer, cancel := c.withTimeout(ctx, d)
+	defer cancel()
+	o := operationOf(ctx)
+	c.mutex.Lock()
+	if timer.Err() == nil {
+		o.rest()
+	}
+	c.mutex.Unlock()
+	<-timer.Done()
+	c.mutex.Lock()
+	o.work()
+	c.mutex.Unlock()
 }
 
 func (c *Cluster) withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	limited, cancel := context.WithCancel(ctx)
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	t := &timer{c.now + later(d.Milliseconds(), 1), cancel}
+	t := &timer{c.now + later(d.Milliseconds(), 1), operationOf(ctx), cancel}
 	c.timers[t] = true
 	return limited, func() {
 		c.mutex.Lock()

@@ -11,7 +11,11 @@ import (
 type Parts struct {
 	Now         func() int64 // ms
 	WithTimeout func(context.Context, time.Duration) (context.Context, context.CancelFunc)
-	Transport   http.RoundTripper
+	Sleep       func(context.Context, time.Duration) // returns early when the context ends
+	// Begin marks the context of an operation. Time passes only while each operation that has begun and not ended waits for an
+	// answer or sleeps.
+	Begin     func(context.Context) (operation context.Context, end func())
+	Transport http.RoundTripper
 }
 
 // Driver does what the loops of a session do in a real client.
@@ -26,8 +30,6 @@ type Driver interface {
 	SessionID() string
 	// Event passes on what the service reports to the session.
 	Event(kind string, data []byte)
-	// Undone: releases or withdrawals are not answered.
-	Undone() bool
 	// Idle: no callback is running or waiting.
 	Idle() bool
 }
