@@ -86,8 +86,8 @@ def test_plain_calls_of_redis_py(r, name):
     assert r.persist(name) is True and r.ttl(name) == -1 and r.persist(name) is False
     with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
         r.lpush(name, "x")
-    with pytest.raises(redis.ResponseError, match="unknown command 'SADD'"):
-        r.sadd(name, "x")
+    with pytest.raises(redis.ResponseError, match="unknown command 'GEOADD'"):
+        r.execute_command("GEOADD", name, 0, 0, "x")
     assert r.get("a//b") is None
     with pytest.raises(redis.ResponseError, match="invalid expire time"):
         r.set(name, "v", px=0)
