@@ -157,6 +157,7 @@ complete -c holdfast -n "__fish_seen_subcommand_from serve" -l slow-request -r -
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l ttl-min -r -d 'shortest TTL that is accepted (default: 1s)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l resp-ttl-min -r -d 'shortest TTL that is accepted on the Redis port (default: 1ms)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l resp-ttl-max -r -d 'longest TTL that is accepted on the Redis port (default: 10 years); below the default, a key that is set without a TTL gets this one (default: 87600h)'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l resp-value-max -r -d 'longest value of a key on the Redis port: text, hash, list, set or sorted set; at most 64 KiB, more than 4 KiB only with resp-tier = correctness; set it on all nodes (default: 4KiB)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l snapshot-log-size -r -d 'size of the log after which a snapshot is taken (default: 64MiB)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l segment-size -r -d 'size of one log file (default: 16MiB)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l connections-max-bytes -r -d 'memory limit of all client connections together; above it, the connections that use the most are closed; 0: an eighth of the memory of the machine or container (default: 0)'

@@ -145,7 +145,8 @@
       "the Redis behind the tier EFFICIENCY does not answer; nothing was done, try again")         \
     X(TOO_MANY_COUNTERS, "limit_counters", 429, 8, "the cluster holds at most 10,000 counters")    \
     X(TRANSACT_TOO_LARGE, "limit_transaction", 413, 8,                                             \
-      "a transaction has at most 64 keys, 64 changes and 40,960 bytes")                            \
+      "a transaction has at most 64 keys, 64 changes and 160 KiB (40 KiB until all nodes are "     \
+      "upgraded)")                                                                                 \
     X(NOT_UPGRADED, "not_upgraded", 503, 9,                                                        \
       "a member of the cluster runs an older version of Holdfast, which does not support this; "   \
       "nothing was done; upgrade all members")                                                     \

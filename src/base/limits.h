@@ -8,7 +8,9 @@
 #define LIMIT_OWNER 64
 #define LIMIT_TRACE 55 /* a W3C traceparent */
 #define LIMIT_METADATA 4096
-#define LIMIT_VALUE 4096 /* of an election's leader; of a key (S13) */
+#define LIMIT_VALUE 4096 /* of an election's leader; of a message */
+#define LIMIT_KEY_VALUE \
+    (64u << 10) /* of a key, by PUT; up to version 8 of the state LIMIT_VALUE (S13) */
 #define LIMIT_ACTOR 255
 #define LIMIT_REASON 1024
 #define LIMIT_REQUEST_ID 64
@@ -17,12 +19,13 @@
 /* Counts in one command (S2.1). */
 #define LIMIT_MULTILOCK_NAMES 64
 #define LIMIT_KEEPALIVE_IDS 10000
-#define LIMIT_CHECKS 64                  /* of a transaction (S13) */
-#define LIMIT_EFFECTS 64                 /* ... */
-#define LIMIT_TRANSACT_BYTES (40u << 10) /* of all its checks and effects together */
-#define LIMIT_POLICY_CHANGES 256         /* of a policy_change (S14) */
-#define LIMIT_POLICY_BYTES (40u << 10)   /* of all of them together */
-#define LIMIT_POLICY_CHANGE_GRANTS 4096  /* ... */
+#define LIMIT_CHECKS 64                    /* of a transaction (S13) */
+#define LIMIT_EFFECTS 64                   /* ... */
+#define LIMIT_TRANSACT_BYTES (160u << 10)  /* of all its checks and effects together */
+#define LIMIT_TRANSACT_8_BYTES (40u << 10) /* ... up to version 8 of the state */
+#define LIMIT_POLICY_CHANGES 256           /* of a policy_change (S14) */
+#define LIMIT_POLICY_BYTES (40u << 10)     /* of all of them together */
+#define LIMIT_POLICY_CHANGE_GRANTS 4096    /* ... */
 
 /* The policy (S14). */
 #define LIMIT_POLICY_NAME 64  /* bytes of the name of a tenant or a principal */

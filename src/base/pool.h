@@ -22,14 +22,14 @@
 typedef uint32_t ref;
 
 enum {
-    POOL_MAX_OBJECT = 65536,
+    POOL_MAX_OBJECT = 66560, /* a value of LIMIT_KEY_VALUE, with its head */
     POOL_UNIT = 8,
     POOL_CHUNK_SHIFT = 17, /* a chunk has 2^17 units, which is 1 MiB */
     POOL_CHUNK_UNITS = 1 << POOL_CHUNK_SHIFT,
     POOL_CHUNK_BYTES = POOL_CHUNK_UNITS * POOL_UNIT,
     POOL_MAX_CHUNKS = 1 << (32 - POOL_CHUNK_SHIFT),
-    /* Multiples of 8 up to 1024, of 128 up to 8192, of 1024 up to 65536. */
-    POOL_CLASSES = 128 + 56 + 56,
+    /* Multiples of 8 up to 1024, of 128 up to 8192, of 1024 up to 66560. */
+    POOL_CLASSES = 128 + 56 + 57,
 };
 
 /* Private to pool.c and to pool_at. */

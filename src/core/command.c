@@ -275,7 +275,11 @@ void command_init(struct command *c, enum command_type type)
 /* The first version with the values of fields that earlier versions have. */
 static uint32_t values_since(const struct command *c)
 {
-    return c->type == COMMAND_TRANSACT ? effects_since(&c->transact.effects)
+    const struct command_transact *t = &c->transact;
+    bool is_large = c->type == COMMAND_TRANSACT &&
+                    t->checks.bytes.len + t->effects.bytes.len > LIMIT_TRANSACT_8_BYTES;
+    return is_large                      ? 9
+           : c->type == COMMAND_TRANSACT ? effects_since(&t->effects)
            : c->type == COMMAND_ACQUIRE && (c->acquire.flags & ACQUIRE_KEY) != 0
                ? key_ttl_since(c->acquire.ttl_ms)
                : 1;

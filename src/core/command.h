@@ -140,10 +140,10 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(HINT, 5, slice, trace, LIMIT_TRACE)                                      \
     F(BODY, 7, u32, max_hold_ms, UINT32_MAX) /* 0: none (S16.3) */
 /* Fields of an acquire that its waiter and grant carry. */
-#define CARRIED_FIELDS(F)                                                  \
-    F(CARRIED, 1, slice, metadata, LIMIT_METADATA)                         \
-    F(CARRIED, 1, slice, value, LIMIT_VALUE) /* of an election or a key */ \
-    F(CARRIED, 5, slice, trace, LIMIT_TRACE) /* traceparent, or empty */
+#define CARRIED_FIELDS(F)                                                      \
+    F(CARRIED, 1, slice, metadata, LIMIT_METADATA)                             \
+    F(CARRIED, 1, slice, value, LIMIT_KEY_VALUE) /* of an election or a key */ \
+    F(CARRIED, 5, slice, trace, LIMIT_TRACE)     /* traceparent, or empty */
 
 #define COMMAND_FIELDS_cancel(F) \
     F(EDGE, 1, id, lease, 0)     \

@@ -29,7 +29,7 @@ static enum hf_error check_mode(const struct command_acquire *a)
 enum hf_error carried_check(const struct carried *carried, enum mode mode, bool is_key)
 {
     if (carried->metadata.len > LIMIT_METADATA || !text_is_utf8(carried->metadata) ||
-        carried->value.len > LIMIT_VALUE) {
+        carried->value.len > (is_key ? LIMIT_KEY_VALUE : LIMIT_VALUE)) {
         return HF_INVALID_METADATA;
     }
     if (carried->trace.len > 0 && !text_is_traceparent(carried->trace)) {
@@ -53,6 +53,9 @@ static bool has_carried(const struct command_acquire *a)
 static enum hf_error check_carried_of(const struct command_acquire *a, bool is_key)
 {
     struct carried carried = carried_by(a, CORE_VERSION);
+    if (a->value.len > LIMIT_VALUE) {
+        return HF_INVALID_METADATA; /* only a PUT makes a longer one */
+    }
     return carried_check(&carried, (enum mode)a->mode, is_key);
 }
 

@@ -208,7 +208,8 @@ static enum hf_error effect_check(const struct effect *e)
     if (!ttl_ok(e)) {
         return HF_INVALID_TTL;
     }
-    return e->value.len <= LIMIT_VALUE ? HF_OK : HF_INVALID_METADATA;
+    size_t max = e->kind == EFFECT_PUT ? LIMIT_KEY_VALUE : LIMIT_VALUE;
+    return e->value.len <= max ? HF_OK : HF_INVALID_METADATA;
 }
 
 /* Keys and lease ids so far, to find duplicates. */
@@ -271,7 +272,8 @@ static uint32_t effect_since(const struct effect *e)
 {
     switch (e->kind) {
     case EFFECT_PUT:
-        if ((e->flags & (EFFECT_LIST | EFFECT_SORTED_SET | EFFECT_SET)) != 0) {
+        if ((e->flags & (EFFECT_LIST | EFFECT_SORTED_SET | EFFECT_SET)) != 0 ||
+            e->value.len > LIMIT_VALUE) {
             return 9;
         }
         /* fall through */

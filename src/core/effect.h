@@ -60,7 +60,7 @@ struct effect {
     enum effect_kind kind;
     uint32_t flags;
     struct slice name;  /* PUBLISH: the channel, text */
-    struct slice value; /* PUT: value; PUBLISH: message; any bytes, at most LIMIT_VALUE */
+    struct slice value; /* PUT: value; PUBLISH: message; any bytes, see limits.h */
     struct id lease;    /* PUT: drawn by the node, for an acquired lock */
     uint64_t ttl_ms; /* PUT: 0 keeps a present key's; EXPIRE; COUNTER with EFFECT_TTL. Of a key also
                          * TTL_NONE (core/command.h) */

@@ -30,9 +30,9 @@ enum {
     SNAPSHOT_MAGIC_BYTES = 8,
     SNAPSHOT_HEADER_BYTES = 16,
     SNAPSHOT_CHECKSUM_BYTES = 8,
-    /* Upper bound: a waiter for 64 names has 33 KiB of names, 8 KiB of metadata and value, less
-     * than 1 KiB of other fields. */
-    SNAPSHOT_RECORD_MAX = 48 * 1024,
+    /* Upper bound: a key has 64 KiB of value; a waiter for 64 names has 33 KiB of names, 8 KiB of
+     * metadata and value; less than 1 KiB of other fields. */
+    SNAPSHOT_RECORD_MAX = 72 * 1024,
     SNAPSHOT_LENGTH_BYTES = 3, /* of a length field, at most */
 };
 

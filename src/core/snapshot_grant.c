@@ -71,7 +71,8 @@ static const char *check_grant(const struct builder *b, const struct grant_recor
     if (!is_key && s->is_private && !is_ttl(s->ttl_ms)) {
         return "its session has the TTL of a key, and it is no key";
     }
-    if (carried_check(&f->carried, (enum mode)f->head.mode, is_key) != HF_OK) {
+    bool is_long = f->carried.value.len > LIMIT_VALUE && b->c->version < 9;
+    if (is_long || carried_check(&f->carried, (enum mode)f->head.mode, is_key) != HF_OK) {
         return "its metadata or value is not valid";
     }
     return check_grant_times(b, f);

@@ -41,7 +41,7 @@ static const char *check_waiter(const struct builder *b, const struct waiter_rec
         (b->c->version < 2 || !s->is_private || f->head.mode != MODE_EXCLUSIVE || f->parts > 1)) {
         return "it cannot become a key";
     }
-    if (!text_is_plain(f->owner) ||
+    if (!text_is_plain(f->owner) || f->carried.value.len > LIMIT_VALUE ||
         carried_check(&f->carried, (enum mode)f->head.mode, is_key) != HF_OK) {
         return "its owner, metadata or value is not valid";
     }

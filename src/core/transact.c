@@ -278,7 +278,7 @@ static void set_value(struct core *c, ref grant, const struct effect *e)
 {
     struct detail *d = grant_detail_make(c, grant);
     struct grant *g = grant_at(c, grant);
-    hf_assert((g->flags & GRANT_IS_KEY) != 0 && e->value.len <= LIMIT_VALUE);
+    hf_assert((g->flags & GRANT_IS_KEY) != 0 && e->value.len <= LIMIT_KEY_VALUE);
     blob_free(c, d->carried.value);
     d->carried.value = blob_new(c, e->value);
     d->changes++;

@@ -19,7 +19,8 @@
  *      event sinks
  *   8  the version of a counter is its number and its deadline (S13.3); keys with a TTL of 1 ms to 10
  *      years, and without a TTL (S13.1); values (S13.9)
- *   9  lists, sorted sets and sets (S13.11) */
+ *   9  lists, sorted sets and sets (S13.11); values of keys of up to 64 KiB, transactions of 160
+ *      KiB */
 #ifndef HOLDFAST_CORE_VERSION_H
 #define HOLDFAST_CORE_VERSION_H
 

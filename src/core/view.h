@@ -9,8 +9,8 @@
  * only an OPERATOR may (S4.4); only the NODE does, to render the others. Nodes send each other
  * pages of these records. */
 
-/* parts: names under the token. revoke_at_ms 0: none. value: of an election or a key (any
- * bytes). */
+/* parts: names under the token. revoke_at_ms 0: none. value: of an election or a key (any bytes, up to
+ * LIMIT_KEY_VALUE; pages leave out those beyond LIMIT_VALUE). */
 #define GRANT_VIEW_FIELDS(F)                                               \
     F(ALL, 1, holder, holder, 0)                                           \
     F(OPERATOR, 1, u64, token, UINT64_MAX)                                 \

@@ -96,6 +96,7 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
                                       .ttl_min_ms = o->ttl_min_ms,
                                       .resp_ttl_min_ms = o->resp_ttl_min_ms,
                                       .resp_ttl_max_ms = o->resp_ttl_max_ms,
+                                      .resp_value_max = o->resp_value_max,
                                       .conn_bytes = o->connection_bytes,
                                       .resp_tier = o->resp_tier,
                                       .resp_del_refused = o->resp_del_refused,

@@ -76,6 +76,7 @@ struct node_options {
     uint32_t ttl_min_ms;
     uint64_t resp_ttl_min_ms;
     uint64_t resp_ttl_max_ms;
+    uint32_t resp_value_max;
     uint64_t snapshot_bytes;   /* bytes of log that trigger a snapshot */
     uint64_t connection_bytes; /* memory of all HTTP connections, see service/service.h */
     uint64_t state_max;        /* bytes of state (S12.14); 0: no limit */

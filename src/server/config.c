@@ -87,6 +87,7 @@ static const struct setting settings[] = {
     {"ttl-min", DURATION(ttl_min_ms), "1s", "DURATION", "shortest TTL that is accepted", false},
     {"resp-ttl-min", DURATION(resp_ttl_min_ms), "1ms", "DURATION", "shortest TTL that is accepted on the Redis port", false},
     {"resp-ttl-max", DURATION(resp_ttl_max_ms), "87600h", "DURATION", "longest TTL that is accepted on the Redis port (default: 10 years); below the default, a key that is set without a TTL gets this one", false},
+    {"resp-value-max", SIZE(resp_value_max), "4KiB", "SIZE", "longest value of a key on the Redis port: text, hash, list, set or sorted set; at most 64 KiB, more than 4 KiB only with resp-tier = correctness; set it on all nodes", false},
     {"snapshot-log-size", SIZE(snapshot_bytes), "64MiB", "SIZE", "size of the log after which a snapshot is taken", false},
     {"segment-size", SIZE(segment_bytes), "16MiB", "SIZE", "size of one log file", false},
     {"connections-max-bytes", SIZE(connection_bytes), "0", "SIZE", "memory limit of all client connections together; above it, the connections that use the most are closed; 0: an eighth of the memory of the machine or container", false},

@@ -68,6 +68,7 @@ struct config {
     uint64_t ttl_min_ms;
     uint64_t resp_ttl_min_ms;
     uint64_t resp_ttl_max_ms;
+    uint64_t resp_value_max;
     uint64_t snapshot_bytes;
     uint64_t connection_bytes; /* 0: a share of the usable memory, see serve.c */
     uint64_t state_bytes;      /* 0: the same */

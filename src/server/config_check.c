@@ -235,6 +235,12 @@ static bool check_numbers(const struct config *config, struct buffer *problems)
     fine = check_range(config, "resp-ttl-max", config->resp_ttl_max_ms, config->resp_ttl_min_ms,
                        LIMIT_KEY_TTL_MAX_MS, "resp-ttl-min to 87600 h (10 years)", problems) &&
            fine;
+    bool is_fast = config->resp_tier == TIER_EFFICIENCY;
+    fine = check_range(config, "resp-value-max", config->resp_value_max, LIMIT_VALUE,
+                       is_fast ? LIMIT_VALUE : LIMIT_KEY_VALUE,
+                       is_fast ? "4 KiB (with resp-tier = efficiency)" : "4 KiB to 64 KiB",
+                       problems) &&
+           fine;
     fine = check_range(config, "snapshot-log-size", config->snapshot_bytes, 64u << 10,
                        UINT64_C(1) << 40, "64 KiB to 1 TiB", problems) &&
            fine;

@@ -289,6 +289,7 @@ static void fill_options(struct serve *s, struct node_options *o)
         .ttl_min_ms = (uint32_t)c->ttl_min_ms,
         .resp_ttl_min_ms = c->resp_ttl_min_ms,
         .resp_ttl_max_ms = c->resp_ttl_max_ms,
+        .resp_value_max = (uint32_t)c->resp_value_max,
         .snapshot_bytes = c->snapshot_bytes,
         .connection_bytes = connection_bytes(c),
         .state_max = state_bytes(c),

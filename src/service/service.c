@@ -18,6 +18,7 @@ struct service *service_new(const struct service_options *options)
     o->ttl_min_ms = (uint32_t)or_default(o->ttl_min_ms, 1000);
     o->resp_ttl_min_ms = or_default(o->resp_ttl_min_ms, 1);
     o->resp_ttl_max_ms = or_default(o->resp_ttl_max_ms, LIMIT_KEY_TTL_MAX_MS);
+    o->resp_value_max = (uint32_t)or_default(o->resp_value_max, LIMIT_VALUE);
     o->heartbeat_ms = (uint32_t)or_default(o->heartbeat_ms, 15000);
     o->request_ms = (uint32_t)or_default(o->request_ms, 10000);
     o->idle_ms = (uint32_t)or_default(o->idle_ms, 300000);

@@ -42,6 +42,7 @@ struct service_options {
     uint32_t ttl_min_ms;      /* shortest accepted (1,000) */
     uint64_t resp_ttl_min_ms; /* ... of a Redis key (1) */
     uint64_t resp_ttl_max_ms; /* longest (LIMIT_KEY_TTL_MAX_MS; only then keys without TTL) */
+    uint32_t resp_value_max;  /* bytes of a Redis key's value (LIMIT_VALUE) */
     uint32_t heartbeat_ms;    /* of event streams (15,000) */
     uint32_t request_ms;      /* to receive a request (10,000) */
     uint32_t idle_ms;         /* between two requests (300,000) */

@@ -618,13 +618,52 @@ def test_the_limit_of_a_value_is_a_clear_error(three, name):
     with connect(three.leader()) as r:
         assert r.rpush(name, "x" * 4094) == 1
         for call in lambda: r.rpush(name, ""), lambda: r.lset(name, 0, "x" * 4095), lambda: r.rpush(name + "2", "x" * 4096):
-            with pytest.raises(redis.ResponseError, match="limit_value: the elements of a list take at most 4,096 bytes"):
+            with pytest.raises(redis.ResponseError, match="limit_value: the elements of a list take at most 4096 bytes"):
                 call()
         assert r.lrange(name, 0, -1) == ["x" * 4094] and r.exists(name + "2") == 0
-        with pytest.raises(redis.ResponseError, match="limit_value: the members of a sorted set take at most 4,096 bytes"):
+        with pytest.raises(redis.ResponseError, match="limit_value: the members of a sorted set take at most 4096 bytes"):
             r.zadd(name + "/z", {str(i): i for i in range(500)})
         assert r.exists(name + "/z") == 0 and r.delete(name) == 1
         # A script that catches the error of a move has lost no element.
         script = "redis.call('rpush', KEYS[1], 'a') redis.call('rpush', KEYS[2], string.rep('x', 4094)) " \
                  "local e = redis.pcall('rpoplpush', KEYS[1], KEYS[2]) return {e.err ~= nil, redis.call('llen', KEYS[1])}"
         assert r.eval(script, 2, name, name + "2") == [1, 1] and r.delete(name, name + "2") == 2
+
+
+def test_operators_may_raise_the_limit_of_a_value(make_cluster):
+    """Values of all types of up to 64 KiB, on every node, after a restart from a snapshot, and in a transaction of two."""
+    cluster = make_cluster(3, "--resp-value-max", "64KiB", "--snapshot-log-size", "64KiB")
+    large = "x" * 65536
+    with connect(cluster.leader()) as r, connect(cluster.followers()[0]) as other:
+        assert r.set("s", large) and other.get("s") == large and other.set("s", large[1:], nx=True) is None
+        assert r.set("nx", large, nx=True, px=100000) and r.get("nx") == large and r.delete("nx") == 1
+        assert r.hset("h", "f", large[:65000]) == 1 and r.hget("h", "f") == large[:65000]
+        assert other.rpush("l", *[large[:16000]] * 4) == 4
+        assert other.rpush("l2", *[large[:16000]] * 3) == 3 and r.rpoplpush("l", "l2") == large[:16000]
+        assert other.zadd("z", {f"member-{i}": i for i in range(400)}) == 400
+        assert r.zadd("z", {f"more-{i}": i for i in range(400)}) == 400 and r.zcard("z") == 800
+        assert other.sadd("m", large[:65000]) == 1 and r.sadd("m", *range(100)) == 100
+        for call in lambda: r.hset("h", "g", large[:1000]), lambda: r.rpush("l2", large), lambda: r.sadd("m", large[:1000]):
+            with pytest.raises(redis.ResponseError, match="at most 65536 bytes"):
+                call()
+        with pytest.raises(redis.ResponseError, match="limit_answer"):
+            r.mget(["s"] * 100)
+        assert r.ping()  # the connection is kept
+        for i in range(40):
+            r.set("filler", large[: 60000 + i])
+        before = r.lrange("l2", 0, -1)
+    victim = cluster.followers()[0]
+    victim.kill()
+    victim.start()
+    cluster.leader()
+    with connect(victim) as r:
+        assert wait_until(lambda: answers(r) and r.lrange("l2", 0, -1) == before, "the node has it again")
+        assert r.get("s") == large and r.zcard("z") == 800
+        assert r.smembers("m") == {large[:65000], *map(str, range(100))}
+
+
+def answers(client):
+    try:
+        return client.ping() and client.get("s") is not None
+    except redis.RedisError:
+        return False

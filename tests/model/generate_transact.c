@@ -1,7 +1,7 @@
 /* Transactions with a chance: the versions are those of the model, but for some. */
 #include "generator.h"
 
-enum { LIST_BYTES = 8192 };
+enum { LIST_BYTES = LIMIT_TRANSACT_BYTES };
 
 /* Few enough that they meet, and sometimes the name of a lock. */
 struct slice any_counter(struct generator *g)
@@ -37,6 +37,14 @@ static struct key_version any_version(struct generator *g, uint32_t tenant, stru
         break;
     }
     return view.version;
+}
+
+/* Longer than keys had before version 9, rarely as long as they may be. */
+static struct slice long_value(struct random *r)
+{
+    static const uint8_t bytes[LIMIT_KEY_VALUE] = {0xff};
+    return slice_make(bytes, random_chance(r, 5) ? LIMIT_KEY_VALUE
+                                                 : LIMIT_VALUE + 1 + random_below(r, 4000));
 }
 
 /* Rarely two, which are refused. */
@@ -75,7 +83,8 @@ static struct effect any_effect(struct generator *g, uint32_t tenant)
                    : random_chance(r, 50)            ? any_key_ttl(g)
                                                      : 0;
         e.flags = any_type(r) | (random_chance(r, 20) ? EFFECT_VALUE : 0u);
-        e.value = arena_text(g, "\xff%u", random_below(r, 100));
+        e.value =
+            random_chance(r, 1) ? long_value(r) : arena_text(g, "\xff%u", random_below(r, 100));
         keep_lease(g, e.lease);
     } else if (percent < 65) {
         e.kind = EFFECT_EXPIRE;

@@ -263,9 +263,10 @@ bool model_is_of_9(const struct command *c)
     bool found = false;
     while (unpack_effect(&r, &e)) {
         found = found || (e.kind == EFFECT_PUT &&
-                          (e.flags & (EFFECT_LIST | EFFECT_SORTED_SET | EFFECT_SET)) != 0);
+                          ((e.flags & (EFFECT_LIST | EFFECT_SORTED_SET | EFFECT_SET)) != 0 ||
+                           e.value.len > 4096));
     }
-    return found;
+    return found || c->transact.checks.bytes.len + c->transact.effects.bytes.len > 40960;
 }
 
 /* ---- doing it ---- */

@@ -5,7 +5,7 @@
 #include "core/view.h"
 #include "words.h"
 
-enum { LIST_BYTES = 1 << 16 };
+enum { LIST_BYTES = LIMIT_TRANSACT_BYTES };
 
 /* What a name is. */
 

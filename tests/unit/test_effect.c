@@ -42,7 +42,7 @@ static void fill(struct command *c)
 
 static struct packed one_effect(const struct effect *e)
 {
-    static uint8_t bytes[2 * LIMIT_VALUE];
+    static uint8_t bytes[2 * LIMIT_KEY_VALUE];
     struct packer p = packer_make(bytes, sizeof(bytes));
     assert_true(pack_effect(&p, e));
     return packer_list(&p);
@@ -90,15 +90,20 @@ static void the_lists_of_a_transaction_come_back_as_they_were(void **state)
 static void an_effect_that_breaks_a_rule_is_named(void **state)
 {
     (void)state;
-    static const uint8_t long_value[LIMIT_VALUE + 1] = {0};
+    static const uint8_t long_value[LIMIT_KEY_VALUE + 1] = {0};
     const struct id lease = {1, 1};
     const struct {
         enum hf_error expected;
         struct effect effect;
     } rules[] = {
-        {HF_OK, {EFFECT_PUT, 0, slice_of("a"), slice_make(long_value, LIMIT_VALUE), lease, 0, 0}},
+        {HF_OK,
+         {EFFECT_PUT, 0, slice_of("a"), slice_make(long_value, LIMIT_KEY_VALUE), lease, 0, 0}},
         {HF_INVALID_METADATA,
-         {EFFECT_PUT, 0, slice_of("a"), slice_make(long_value, LIMIT_VALUE + 1), lease, 0, 0}},
+         {EFFECT_PUT, 0, slice_of("a"), slice_make(long_value, LIMIT_KEY_VALUE + 1), lease, 0, 0}},
+        {HF_OK,
+         {EFFECT_PUBLISH, 0, slice_of("a"), slice_make(long_value, LIMIT_VALUE), {0, 0}, 0, 0}},
+        {HF_INVALID_METADATA,
+         {EFFECT_PUBLISH, 0, slice_of("a"), slice_make(long_value, LIMIT_VALUE + 1), {0, 0}, 0, 0}},
         {HF_INVALID_NAME,
          {EFFECT_DROP, 0, slice_make(long_value, LIMIT_NAME + 1), {NULL, 0}, {0, 0}, 0, 0}},
         {HF_INVALID_NAME, {EFFECT_PUT, 0, slice_of("a//b"), {NULL, 0}, lease, 0, 0}},
@@ -170,7 +175,7 @@ static void a_transaction_that_breaks_a_rule_is_refused(void **state)
     assert_int_equal(command_check(&c), HF_INVALID_ID); /* one lease id for two locks */
 }
 
-static void a_transaction_has_at_most_64_effects_and_40_kib(void **state)
+static void a_transaction_has_at_most_64_effects_and_160_kib(void **state)
 {
     (void)state;
     struct command c;
@@ -189,10 +194,11 @@ static void a_transaction_has_at_most_64_effects_and_40_kib(void **state)
 
     p = packer_make(bytes, sizeof(bytes));
     e.value = slice_make(value, sizeof(value));
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 39; i++) {
         assert_true(pack_effect(&p, &e));
+        c.transact.effects = packer_list(&p);
+        assert_int_equal(command_since(&c), i < 9 ? 2 : 9); /* 40 KiB */
     }
-    c.transact.effects = packer_list(&p);
     assert_int_equal(command_check(&c), HF_OK);
     assert_true(pack_effect(&p, &e));
     c.transact.effects = packer_list(&p);
@@ -213,7 +219,7 @@ int main(void)
         cmocka_unit_test(the_lists_of_a_transaction_come_back_as_they_were),
         cmocka_unit_test(an_effect_that_breaks_a_rule_is_named),
         cmocka_unit_test(a_transaction_that_breaks_a_rule_is_refused),
-        cmocka_unit_test(a_transaction_has_at_most_64_effects_and_40_kib),
+        cmocka_unit_test(a_transaction_has_at_most_64_effects_and_160_kib),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 
 #include "base/tier.h"
+#include "core/effect.h"
 #include "events/event_codec.h"
 #include "node/forward/result_codec.h"
 #include "node/peers/known_stores.h"
@@ -631,6 +632,45 @@ static void a_page_shows_what_the_state_does(void **state)
     core_free(core);
 }
 
+/* Rows have a limit, and no list shows it. */
+static void a_page_has_no_long_value_of_a_key(void **state)
+{
+    (void)state;
+    static uint8_t value[LIMIT_KEY_VALUE], bytes[LIMIT_TRANSACT_BYTES];
+    struct core_options options = {
+        .memory = memory_system(), .hash_key = 3, .version = CORE_VERSION};
+    struct core *core = core_new(&options);
+    struct packer effects = packer_make(bytes, sizeof(bytes));
+    struct effect put = {.kind = EFFECT_PUT, .ttl_ms = 1000};
+    struct buffer out;
+    struct lock_view lock;
+    struct command c;
+    struct result result;
+    buffer_init(&out, memory_system(), MEMORY_PAGE_BYTES);
+    put.name = text("page/long");
+    put.value = slice_make(value, LIMIT_KEY_VALUE);
+    put.lease = (struct id){1, 1};
+    assert_true(pack_effect(&effects, &put));
+    put.name = text("page/short");
+    put.value = slice_make(value, LIMIT_VALUE);
+    put.lease = (struct id){1, 2};
+    assert_true(pack_effect(&effects, &put));
+    command_init(&c, COMMAND_TRANSACT);
+    c.transact.id = (struct id){2, 1};
+    c.transact.client = text("client");
+    c.transact.effects = packer_list(&effects);
+    core_begin(core, core_index(core) + 1, 1000, 1000);
+    core_apply(core, &c, &result);
+    assert_int_equal(result.error, HF_OK);
+    assert_true(memory_page_lock(page_of(core, MEMORY_LOCK, "page/long", &out), &lock));
+    assert_text(lock.first.holder.client, "client");
+    assert_int_equal(lock.first.value.len, 0);
+    assert_true(memory_page_lock(page_of(core, MEMORY_LOCK, "page/short", &out), &lock));
+    assert_int_equal(lock.first.value.len, LIMIT_VALUE);
+    buffer_close(&out);
+    core_free(core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -640,6 +680,7 @@ int main(void)
         cmocka_unit_test(an_event_survives_the_way_with_every_field),
         cmocka_unit_test(a_page_shows_what_the_state_does),
         cmocka_unit_test(a_page_has_the_names_of_one_session),
+        cmocka_unit_test(a_page_has_no_long_value_of_a_key),
         cmocka_unit_test(frames_come_out_as_they_went_in),
         cmocka_unit_test(frames_that_are_too_long_or_of_no_type_are_refused),
         cmocka_unit_test(an_introduction_survives_the_way),

@@ -18,7 +18,7 @@ static void deliver(void)
 /* Another node changes a list without having seen it. */
 static void put_elsewhere(const char *name, struct slice list)
 {
-    uint8_t bytes[256];
+    static uint8_t bytes[9000];
     struct packer effects = packer_make(bytes, sizeof(bytes));
     struct effect e = {.kind = EFFECT_PUT,
                        .flags = EFFECT_LIST | EFFECT_VALUE,
@@ -114,7 +114,7 @@ static void members_of_a_set_are_distinct_and_sorted(void **state)
     memset(line + strlen(line), 'x', 4094);
     resp_request(a, line, ":1|");
     resp_say(a, "SADD s y");
-    resp_expect_start(a, "-ERR limit_value: the members of a set take at most 4,096 bytes");
+    resp_expect_start(a, "-ERR limit_value: the members of a set take at most 4096 bytes");
     resp_request(b, "SCARD s", ":1|");
     resp_request(b, "DEL s", ":1|");
     assert_int_equal(audited(), 0);
@@ -186,6 +186,113 @@ static void a_wait_costs_nothing_while_nothing_happens(void **state)
     assert_int_equal(world.gateway.barriers, barriers + 1); /* nil is an answer of now */
     assert_int_equal(submitted(COMMAND_TRANSACT), before);
     assert_int_equal(waits(), 0);
+}
+
+/* A request of a command, the key "k", perhaps a score, and a word of `len` bytes: a line may not be
+ * that long. */
+static void say_long(struct resp_client *c, const char *command, bool has_score, size_t len)
+{
+    static char text[LIMIT_KEY_VALUE + 100];
+    size_t at = (size_t)snprintf(text, sizeof(text), "*%d\r\n$%zu\r\n%s\r\n$1\r\nk\r\n%s$%zu\r\n",
+                                 has_score ? 4 : 3, strlen(command), command,
+                                 has_score ? "$1\r\n1\r\n" : "", len);
+    assert_true(at + len + 2 <= sizeof(text));
+    memset(text + at, 'x', len);
+    memcpy(text + at + len, "\r\n", 2);
+    resp_send_bytes(c, text, at + len + 2);
+}
+
+static void expect_length(size_t len)
+{
+    struct key_view view;
+    view_key(world.gateway.core, 0, slice_of("k"), &view);
+    assert_int_equal(view.value.len, len);
+}
+
+static void open_with(uint32_t value_max)
+{
+    struct service_options options = {.resp_value_max = value_max};
+    resp_world_close(&world);
+    resp_world_open(&world, &counted.memory, &options);
+}
+
+/* The largest value of each type, and one byte more. */
+static void values_are_as_long_as_the_setting_allows(void **state)
+{
+    open_with(LIMIT_KEY_VALUE);
+    struct resp_client *c = client();
+    say_long(c, "SET", false, LIMIT_KEY_VALUE);
+    resp_expect(c, "+OK|");
+    expect_length(LIMIT_KEY_VALUE);
+    resp_request(c, "DEL k", ":1|");
+    const struct {
+        const char *command;
+        const char *what;
+        bool has_score;
+        size_t head;
+    } types[] = {
+        {"RPUSH", "the elements of a list", false, 3},
+        {"SADD", "the members of a set", false, 3},
+        {"ZADD", "the members of a sorted set", true, 8 + 3},
+    };
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+        char error[100];
+        snprintf(error, sizeof(error), "-ERR limit_value: %s take at most 65536 bytes",
+                 types[i].what);
+        say_long(c, types[i].command, types[i].has_score, LIMIT_KEY_VALUE - types[i].head + 1);
+        resp_expect_start(c, error);
+        say_long(c, types[i].command, types[i].has_score, LIMIT_KEY_VALUE - types[i].head);
+        resp_expect(c, ":1|");
+        say_long(c, types[i].command, types[i].has_score, 0);
+        resp_expect_start(c, error);
+        expect_length(LIMIT_KEY_VALUE);
+        resp_request(c, "DEL k", ":1|");
+    }
+}
+
+/* Made by a node with a higher limit. */
+static void a_value_above_the_limit_may_shrink(void **state)
+{
+    static char list[9000];
+    struct resp_client *c = client();
+    memcpy(list, "\xff\x1f", 2); /* 4,095 bytes, and 3,000 */
+    memset(list + 2, 'x', 4095);
+    memcpy(list + 4097, "\xb8\x17", 2);
+    memset(list + 4099, 'y', 3000);
+    put_elsewhere("k", slice_make(list, 7099));
+    resp_request(c, "LLEN k", ":2|");
+    resp_say(c, "RPUSH k z");
+    resp_expect_start(c, "-ERR limit_value");
+    resp_request(c, "LSET k 1 z", "+OK|");
+    expect_length(4099);
+    resp_say(c, "LSET k 1 zz");
+    resp_expect_start(c, "-ERR limit_value");
+    resp_request(c, "RPOP k", "$1|z|");
+    expect_length(4097);
+}
+
+/* The members of a rolling upgrade read no longer ones, whatever the setting. */
+static void an_earlier_state_has_the_earlier_limits(void **state)
+{
+    open_with(LIMIT_KEY_VALUE);
+    struct resp_client *c = client();
+    char request[60000];
+    size_t at = (size_t)snprintf(request, sizeof(request), "*23\r\n$4\r\nMSET\r\n");
+    for (uint32_t i = 0; i < 11; i++) { /* more than 40 KiB together */
+        at += (size_t)snprintf(request + at, sizeof(request) - at, "$3\r\nk%02u\r\n$4000\r\n", i);
+        memset(request + at, 'x', 4000);
+        memcpy(request + at + 4000, "\r\n", 2);
+        at += 4002;
+    }
+    resp_send_bytes(c, request, at);
+    resp_expect(c, "+OK|");
+    fake_gateway_start_over(&world.gateway, 8);
+    resp_send_bytes(c, request, at);
+    resp_expect_start(c, "-ERR limit_transaction");
+    say_long(c, "SET", false, LIMIT_VALUE + 1);
+    resp_expect_start(c, "-ERR a value is at most 4096 bytes");
+    say_long(c, "SET", false, LIMIT_VALUE);
+    resp_expect(c, "+OK|");
 }
 
 static void at_its_end_a_wait_without_a_majority_is_an_error(void **state)
@@ -364,6 +471,9 @@ int main(void)
         TEST(before_version_9_there_are_none),
         TEST(who_waits_is_served_in_order),
         TEST(a_wait_costs_nothing_while_nothing_happens),
+        TEST(values_are_as_long_as_the_setting_allows),
+        TEST(a_value_above_the_limit_may_shrink),
+        TEST(an_earlier_state_has_the_earlier_limits),
         TEST(at_its_end_a_wait_without_a_majority_is_an_error),
         TEST(a_client_that_goes_passes_its_turn_on),
         TEST(who_ends_its_input_waits_no_more),

@@ -67,8 +67,14 @@ static void row_end(struct page_writer *p, const struct writer *w)
     buffer_commit(p->out, (size_t)(w->at - space));
 }
 
-static void write_grant(struct writer *w, uint32_t version, const struct grant_view *f)
+/* Longer than LIMIT_VALUE is only the value of a key, which no list shows. */
+static void write_grant(struct writer *w, uint32_t version, const struct grant_view *grant)
 {
+    struct grant_view shown = *grant;
+    const struct grant_view *f = &shown;
+    if (grant->value.len > LIMIT_VALUE) {
+        shown.value = (struct slice){NULL, 0};
+    }
     GRANT_VIEW_FIELDS(FIELD_PUT)
 }
 

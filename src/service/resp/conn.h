@@ -283,6 +283,10 @@ bool resp_is_upgraded(const struct service *s);
 bool resp_name_in(const struct service *s, uint32_t database, struct slice key,
                   uint8_t out[RESP_NAME_BYTES], struct slice *name);
 bool resp_ttl_may_be_none(const struct service *s);
+/* Of a key, in bytes; values beyond it that exist may shrink. */
+size_t resp_value_max(const struct service *s);
+/* "WHAT at most N bytes"; the error is sent. */
+void resp_value_too_long(const struct service *s, const char *what, const struct key_sink *to);
 /* Of a key that is set without one; perhaps TTL_NONE. */
 uint64_t resp_ttl_default_ms(const struct service *s);
 

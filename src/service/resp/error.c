@@ -37,7 +37,8 @@ static const char *words(enum hf_error error)
         return "state_full: the state has reached its limit (state-max), nothing was done; delete "
                "keys, or raise state-max on all nodes";
     case HF_INVALID_METADATA:
-        return "a value is at most 4,096 bytes";
+        return "a value or a message is too long (resp-value-max; messages have at most 4,096 "
+               "bytes)";
     default:
         return hf_error_text(error);
     }

@@ -1,7 +1,7 @@
 /* Small hashes as the value of a lock, for Redisson: a holder and its depth.
  *
- * A field is two lengths of two bytes, its name and its value. A hash has at most 4,096 bytes, so
- * lookup is linear. */
+ * A field is two lengths of two bytes, its name and its value. A hash has at most resp_value_max
+ * bytes, so lookup is linear. */
 #include "service/resp/conn.h"
 
 #include <inttypes.h>
@@ -165,38 +165,54 @@ void key_hlen(struct keyspace *k, const struct slice *args, uint32_t count,
     }
 }
 
-/* Copies `hash` without `without` (NULL: completely) and appends a field. */
-static bool make_hash(struct keyspace *k, struct slice hash, const struct hash_field *without,
-                      struct slice name, struct slice value, struct slice *out,
+/* A copy with space for `more` bytes, in memory of the run. NULL: the error was sent. */
+static uint8_t *copy_of(struct keyspace *k, struct slice hash, size_t more,
+                        const struct key_sink *to)
+{
+    uint8_t *bytes = bump_take(&k->arena, hash.len + more);
+    if (bytes == NULL) {
+        to->error(to->ctx, "ERR", "the transaction takes too much memory");
+    } else if (hash.len > 0) {
+        memcpy(bytes, hash.data, hash.len);
+    }
+    return bytes;
+}
+
+/* Sets a field in such a copy, in place of `present`; NULL: at the end. False: too long; the error was
+ * sent. */
+static bool set_field(struct keyspace *k, uint8_t *bytes, size_t *len,
+                      const struct hash_field *present, struct slice name, struct slice value,
                       const struct key_sink *to)
 {
-    size_t size = hash.len + FIELD_HEAD + name.len + value.len;
-    size_t cut = without != NULL ? without->end - without->at : 0;
-    uint8_t *bytes = NULL;
-    if (size - cut <= LIMIT_VALUE) {
-        bytes = bump_take(&k->arena, size);
-    }
-    if (bytes == NULL) {
-        to->error(to->ctx, "ERR", "the fields of a hash take at most 4,096 bytes");
+    size_t at = present != NULL ? present->at : *len;
+    size_t end = present != NULL ? present->end : *len;
+    size_t size = FIELD_HEAD + name.len + value.len;
+    size_t after = *len - (end - at) + size;
+    if (after > resp_value_max(k->service) && after > *len) {
+        resp_value_too_long(k->service, "the fields of a hash take", to);
         return false;
     }
-    size_t before = without != NULL ? without->at : hash.len;
-    size_t len = before;
-    if (before > 0) {
-        memcpy(bytes, hash.data, before);
-    }
-    uint8_t *head = bytes + len;
+    memmove(bytes + at + size, bytes + end, *len - end);
+    uint8_t *head = bytes + at;
     head[0] = (uint8_t)name.len;
     head[1] = (uint8_t)(name.len >> 8);
     head[2] = (uint8_t)value.len;
     head[3] = (uint8_t)(value.len >> 8);
-    len += FIELD_HEAD;
-    memcpy(bytes + len, name.data, name.len);
-    memcpy(bytes + len + name.len, value.data, value.len);
-    len += name.len + value.len;
-    if (without != NULL && without->end < hash.len) {
-        memcpy(bytes + len, hash.data + without->end, hash.len - without->end);
-        len += hash.len - without->end;
+    memcpy(head + FIELD_HEAD, name.data, name.len);
+    memcpy(head + FIELD_HEAD + name.len, value.data, value.len);
+    *len = after;
+    return true;
+}
+
+/* The same for one field of a hash that is not copied yet. */
+static bool make_hash(struct keyspace *k, struct slice hash, const struct hash_field *present,
+                      struct slice name, struct slice value, struct slice *out,
+                      const struct key_sink *to)
+{
+    size_t len = hash.len;
+    uint8_t *bytes = copy_of(k, hash, FIELD_HEAD + name.len + value.len, to);
+    if (bytes == NULL || !set_field(k, bytes, &len, present, name, value, to)) {
+        return false;
     }
     *out = slice_make(bytes, len);
     return true;
@@ -221,15 +237,24 @@ void key_hset(struct keyspace *k, const struct slice *args, uint32_t count,
     if (!open_hash(k, args[1], to, &key, &hash) || !key_may_change(k, key, to)) {
         return;
     }
+    size_t more = 0;
     for (uint32_t i = 2; i < count; i += 2) {
+        more += FIELD_HEAD + args[i].len + args[i + 1].len;
+    }
+    uint8_t *bytes = copy_of(k, hash, more, to);
+    size_t len = hash.len;
+    for (uint32_t i = 2; bytes != NULL && i < count; i += 2) {
         struct hash_field f;
-        bool is_there = find_field(hash, args[i], &f);
-        if (!make_hash(k, hash, is_there ? &f : NULL, args[i], args[i + 1], &hash, to)) {
+        bool is_there = find_field(slice_make(bytes, len), args[i], &f);
+        if (!set_field(k, bytes, &len, is_there ? &f : NULL, args[i], args[i + 1], to)) {
             return;
         }
         added += !is_there;
     }
-    put_hash(k, key, hash);
+    if (bytes == NULL) {
+        return;
+    }
+    put_hash(k, key, slice_make(bytes, len));
     if (resp_is_word(args[0], "HMSET")) {
         to->status(to->ctx, "OK");
     } else {

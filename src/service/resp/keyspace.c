@@ -464,6 +464,8 @@ enum hf_error keyspace_build(struct keyspace *k, struct command *out)
     }
     out->transact.checks = packer_list(&checks);
     out->transact.effects = packer_list(&effects);
+    size_t size = out->transact.checks.bytes.len + out->transact.effects.bytes.len;
+    fits = fits && (core_version(k->core) >= 9 || size <= LIMIT_TRANSACT_8_BYTES);
     return !fits ? HF_TRANSACT_TOO_LARGE : command_check(out);
 }
 

@@ -1,7 +1,7 @@
 /* Small lists as the value of a key without an owner (S13.11): queues of lock libraries.
  *
- * An element is its length (base/codec.h) and its bytes. A list has at most 4,096 bytes, so every
- * search is linear. */
+ * An element is its length (base/codec.h) and its bytes. A list has at most resp_value_max bytes,
+ * so every search is linear. */
 #include "service/resp/conn.h"
 
 #include "base/codec.h"
@@ -60,12 +60,12 @@ static size_t size_of(struct slice element)
     return (size_t)(w.at - head) + element.len;
 }
 
-/* Space for a list of so many bytes, in memory of the run. False: too long; the error was sent. */
-static bool begin_list(struct keyspace *k, size_t size, struct writer *w, uint8_t **bytes,
-                       const struct key_sink *to)
+/* Space for a list of so many bytes, in memory of the run. False: more than `max`; the error was sent. */
+static bool begin_list(struct keyspace *k, size_t size, size_t max, struct writer *w,
+                       uint8_t **bytes, const struct key_sink *to)
 {
-    if (size > LIMIT_VALUE) {
-        to->error(to->ctx, "ERR", "limit_value: the elements of a list take at most 4,096 bytes");
+    if (size > max) {
+        resp_value_too_long(k->service, "limit_value: the elements of a list take", to);
         return false;
     }
     *bytes = bump_take(&k->arena, size > 0 ? size : 1);
@@ -96,7 +96,7 @@ static bool add_elements(struct keyspace *k, struct slice list, const struct sli
     for (uint32_t i = 0; i < count; i++) {
         size += size_of(elements[i]);
     }
-    if (!begin_list(k, size, &w, &bytes, to)) {
+    if (!begin_list(k, size, resp_value_max(k->service), &w, &bytes, to)) {
         return false;
     }
     for (uint32_t i = count; in_front && i > 0; i--) {
@@ -362,7 +362,9 @@ static bool replace(struct keyspace *k, struct slice list, size_t before, size_t
     struct writer w;
     uint8_t *bytes;
     hf_assert(before + cut <= list.len);
-    if (!begin_list(k, list.len - cut + size_of(element), &w, &bytes, to)) {
+    size_t max = resp_value_max(k->service);
+    if (!begin_list(k, list.len - cut + size_of(element), max > list.len ? max : list.len, &w,
+                    &bytes, to)) {
         return false;
     }
     write_bytes(&w, list.data, before);
@@ -464,7 +466,8 @@ void key_lrem(struct keyspace *k, const struct slice *args, uint32_t count,
     if (wanted > 0) {
         struct writer w;
         uint8_t *bytes;
-        if (!begin_list(k, list.len - (size_t)wanted * size_of(args[3]), &w, &bytes, to)) {
+        if (!begin_list(k, list.len - (size_t)wanted * size_of(args[3]), list.len, &w, &bytes,
+                        to)) {
             return;
         }
         int64_t seen = 0;

@@ -121,8 +121,8 @@ static bool makes_value(const struct keyspace *k, const struct key *key,
 static void do_set(struct keyspace *k, struct slice name, struct slice value,
                    const struct set_options *o, const struct key_sink *to)
 {
-    if (value.len > LIMIT_VALUE) {
-        to->error(to->ctx, "ERR", "a value is at most 4,096 bytes");
+    if (value.len > resp_value_max(k->service)) {
+        resp_value_too_long(k->service, "a value is", to);
         return;
     }
     struct key *key = keyspace_key(k, name, to);
@@ -185,7 +185,8 @@ void key_setex(struct keyspace *k, const struct slice *args, uint32_t count,
 }
 
 /* Pairs of valid keys and values, after the name. */
-static bool are_pairs(const struct slice *args, uint32_t count, const struct key_sink *to)
+static bool are_pairs(const struct keyspace *k, const struct slice *args, uint32_t count,
+                      const struct key_sink *to)
 {
     if (count % 2 == 0) {
         to->error(to->ctx, "ERR",
@@ -194,8 +195,8 @@ static bool are_pairs(const struct slice *args, uint32_t count, const struct key
         return false;
     }
     for (uint32_t i = 2; i < count; i += 2) {
-        if (args[i].len > LIMIT_VALUE) {
-            to->error(to->ctx, "ERR", "a value is at most 4,096 bytes");
+        if (args[i].len > resp_value_max(k->service)) {
+            resp_value_too_long(k->service, "a value is", to);
             return false;
         }
     }
@@ -220,7 +221,7 @@ static bool put_pairs(struct keyspace *k, const struct slice *args, uint32_t cou
 void key_mset(struct keyspace *k, const struct slice *args, uint32_t count,
               const struct key_sink *to)
 {
-    if (!are_pairs(args, count, to)) {
+    if (!are_pairs(k, args, count, to)) {
         return;
     }
     for (uint32_t i = 1; i < count; i += 2) { /* all or nothing */
@@ -237,7 +238,7 @@ void key_mset(struct keyspace *k, const struct slice *args, uint32_t count,
 void key_msetnx(struct keyspace *k, const struct slice *args, uint32_t count,
                 const struct key_sink *to)
 {
-    if (!are_pairs(args, count, to)) {
+    if (!are_pairs(k, args, count, to)) {
         return;
     }
     bool is_free = true;

@@ -1,8 +1,8 @@
 /* Small sorted sets as the value of a key without an owner (S13.11): members with a score.
  *
  * A member is the 8 bytes of its score, its length and its bytes (base/codec.h). Members are sorted by
- * score, then by their bytes, so a set has one encoding. It has at most 4,096 bytes: every search is
- * linear. */
+ * score, then by their bytes, so a set has one encoding. It has at most resp_value_max bytes: every
+ * search is linear. */
 #include "service/resp/conn.h"
 
 #include <ctype.h>
@@ -82,6 +82,7 @@ static bool read_double(struct keyspace *k, struct slice text, double *out)
 
 /* A copy with space for more, in memory of the run. */
 struct draft {
+    const struct service *service;
     uint8_t *bytes;
     size_t len;
     size_t size;
@@ -91,9 +92,10 @@ static bool draft_begin(struct keyspace *k, struct slice set, size_t more, struc
                         const struct key_sink *to)
 {
     size_t size = set.len + more;
-    d->size = size < LIMIT_VALUE ? size : LIMIT_VALUE;
+    d->size = size < resp_value_max(k->service) ? size : resp_value_max(k->service);
     d->size = d->size > set.len ? d->size : set.len;
     d->len = set.len;
+    d->service = k->service;
     d->bytes = bump_take(&k->arena, d->size > 0 ? d->size : 1);
     if (d->bytes == NULL) {
         to->error(to->ctx, "ERR", "the transaction takes too much memory");
@@ -131,9 +133,8 @@ static bool draft_add(struct draft *d, double score, struct slice name, const st
     write_fixed64(&w, bits);
     write_u64(&w, name.len);
     size_t head_len = (size_t)(w.at - head);
-    if (name.len > LIMIT_VALUE || d->len + head_len + name.len > d->size) {
-        to->error(to->ctx, "ERR",
-                  "limit_value: the members of a sorted set take at most 4,096 bytes");
+    if (d->len + head_len + name.len > d->size) {
+        resp_value_too_long(d->service, "limit_value: the members of a sorted set take", to);
         return false;
     }
     while (next_member(draft_set(d), at, &m) &&

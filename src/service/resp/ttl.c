@@ -1,4 +1,4 @@
-/* TTLs of keys and counters: what a client may set, and what a key gets without one. Before version 8 of
+/* TTLs and values of keys and counters: what a client may set, and what a key gets without one. Before version 8 of
  * the state a key has a TTL of at most 24 h, as a lock of the other APIs (S13.1). */
 #include <inttypes.h>
 #include <stdio.h>
@@ -102,4 +102,16 @@ const char *resp_counter_ttl_ms(const struct service *s, struct resp_time time, 
     }
     *ttl_ms = problem == NULL ? ms : *ttl_ms;
     return problem;
+}
+
+size_t resp_value_max(const struct service *s)
+{
+    return core_version(service_core(s)) >= 9 ? s->options.resp_value_max : LIMIT_VALUE;
+}
+
+void resp_value_too_long(const struct service *s, const char *what, const struct key_sink *to)
+{
+    char text[128];
+    snprintf(text, sizeof(text), "%s at most %zu bytes (resp-value-max)", what, resp_value_max(s));
+    to->error(to->ctx, "ERR", text);
 }

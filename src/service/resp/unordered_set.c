@@ -1,7 +1,7 @@
 /* Small sets as the value of a key without an owner (S13.11). (set.c has the command SET.)
  *
  * A member is its length (base/codec.h) and its bytes. Members are distinct and sorted by their bytes,
- * so a set has one encoding. It has at most 4,096 bytes: every search is linear. */
+ * so a set has one encoding. It has at most resp_value_max bytes: every search is linear. */
 #include "service/resp/conn.h"
 
 #include "base/codec.h"
@@ -55,36 +55,58 @@ static struct key *open_set(struct keyspace *k, struct slice name, const struct 
     return keyspace_typed(k, name, KEY_SET, to, set);
 }
 
-/* A copy that can be changed, with space for all that a value can have. NULL: the error was sent. */
-static uint8_t *copy_of(struct keyspace *k, struct slice set, const struct key_sink *to)
+enum { MEMBER_HEAD = 10 }; /* the most before the name */
+
+/* A copy that can be changed, in memory of the run. */
+struct set_copy {
+    const struct service *service;
+    uint8_t *bytes;
+    size_t len;
+    size_t size;
+};
+
+static struct slice copied_set(const struct set_copy *d)
 {
-    uint8_t *bytes = bump_take(&k->arena, LIMIT_VALUE);
-    if (bytes == NULL) {
+    return slice_make(d->bytes, d->len);
+}
+
+/* With space for `more` bytes, if a value can have them. False: the error was sent. */
+static bool copy_begin(struct keyspace *k, struct slice set, size_t more, struct set_copy *d,
+                       const struct key_sink *to)
+{
+    size_t max = resp_value_max(k->service);
+    size_t size = set.len + more < max ? set.len + more : max;
+    d->service = k->service;
+    d->size = size > set.len ? size : set.len;
+    d->len = set.len;
+    d->bytes = bump_take(&k->arena, d->size > 0 ? d->size : 1);
+    if (d->bytes == NULL) {
         to->error(to->ctx, "ERR", "the transaction takes too much memory");
-    } else if (set.len > 0) {
-        memcpy(bytes, set.data, set.len);
+        return false;
     }
-    return bytes;
+    if (set.len > 0) {
+        memcpy(d->bytes, set.data, set.len);
+    }
+    return true;
 }
 
 /* False: too long; the error was sent. */
-static bool insert(uint8_t *bytes, size_t *len, size_t at, struct slice name,
-                   const struct key_sink *to)
+static bool copy_insert(struct set_copy *d, size_t at, struct slice name, const struct key_sink *to)
 {
-    uint8_t head[10];
+    uint8_t head[MEMBER_HEAD];
     struct writer w = writer_make(head, sizeof(head));
     write_u64(&w, name.len);
     size_t head_len = (size_t)(w.at - head);
-    if (name.len > LIMIT_VALUE || *len + head_len + name.len > LIMIT_VALUE) {
-        to->error(to->ctx, "ERR", "limit_value: the members of a set take at most 4,096 bytes");
+    if (head_len + name.len > d->size - d->len) {
+        resp_value_too_long(d->service, "limit_value: the members of a set take", to);
         return false;
     }
-    memmove(bytes + at + head_len + name.len, bytes + at, *len - at);
-    memcpy(bytes + at, head, head_len);
+    memmove(d->bytes + at + head_len + name.len, d->bytes + at, d->len - at);
+    memcpy(d->bytes + at, head, head_len);
     if (name.len > 0) {
-        memcpy(bytes + at + head_len, name.data, name.len);
+        memcpy(d->bytes + at + head_len, name.data, name.len);
     }
-    *len += head_len + name.len;
+    d->len += head_len + name.len;
     return true;
 }
 
@@ -97,24 +119,27 @@ void key_sadd(struct keyspace *k, const struct slice *args, uint32_t count,
     if (key == NULL || !key_may_change(k, key, to)) {
         return;
     }
-    uint8_t *bytes = copy_of(k, set, to);
-    if (bytes == NULL) {
+    struct set_copy d;
+    size_t more = 0;
+    for (uint32_t i = 2; i < count; i++) {
+        more += MEMBER_HEAD + args[i].len;
+    }
+    if (!copy_begin(k, set, more, &d, to)) {
         return;
     }
-    size_t len = set.len;
     for (uint32_t i = 2; i < count; i++) {
         size_t at;
         size_t end;
-        if (find_member(slice_make(bytes, len), args[i], &at, &end)) {
+        if (find_member(copied_set(&d), args[i], &at, &end)) {
             continue;
         }
-        if (!insert(bytes, &len, at, args[i], to)) {
+        if (!copy_insert(&d, at, args[i], to)) {
             return;
         }
         added++;
     }
     if (added > 0) {
-        key_put_shared(k, key, KEY_SET, slice_make(bytes, len));
+        key_put_shared(k, key, KEY_SET, copied_set(&d));
     }
     to->integer(to->ctx, added);
 }
@@ -128,22 +153,21 @@ void key_srem(struct keyspace *k, const struct slice *args, uint32_t count,
     if (key == NULL) {
         return;
     }
-    uint8_t *bytes = copy_of(k, set, to);
-    if (bytes == NULL) {
+    struct set_copy d;
+    if (!copy_begin(k, set, 0, &d, to)) {
         return;
     }
-    size_t len = set.len;
     for (uint32_t i = 2; i < count; i++) {
         size_t at;
         size_t end;
-        if (find_member(slice_make(bytes, len), args[i], &at, &end)) {
-            memmove(bytes + at, bytes + end, len - end);
-            len -= end - at;
+        if (find_member(copied_set(&d), args[i], &at, &end)) {
+            memmove(d.bytes + at, d.bytes + end, d.len - end);
+            d.len -= end - at;
             removed++;
         }
     }
     if (removed > 0) {
-        key_put_shared(k, key, KEY_SET, slice_make(bytes, len));
+        key_put_shared(k, key, KEY_SET, copied_set(&d));
     }
     to->integer(to->ctx, removed);
 }
