@@ -268,17 +268,21 @@ enum hf_error effects_check(const struct packed *effects, bool *forced)
     return reader_done(&r) && count == effects->count ? HF_OK : HF_MALFORMED;
 }
 
+static uint32_t lease_since(const struct effect *e)
+{
+    return (e->flags & EFFECT_VALUE) != 0 ? 8 : e->ttl_ms == 0 ? 2 : key_ttl_since(e->ttl_ms);
+}
+
 static uint32_t effect_since(const struct effect *e)
 {
     switch (e->kind) {
     case EFFECT_PUT:
-        if ((e->flags & (EFFECT_LIST | EFFECT_SORTED_SET | EFFECT_SET)) != 0 ||
-            e->value.len > LIMIT_VALUE) {
-            return 9;
-        }
-        /* fall through */
+        return (e->flags & (EFFECT_LIST | EFFECT_SORTED_SET | EFFECT_SET)) != 0 ||
+                       e->value.len > LIMIT_VALUE
+                   ? 9
+                   : lease_since(e);
     case EFFECT_EXPIRE:
-        return (e->flags & EFFECT_VALUE) != 0 ? 8 : e->ttl_ms == 0 ? 2 : key_ttl_since(e->ttl_ms);
+        return lease_since(e);
     case EFFECT_COUNTER:
         return (e->flags & (EFFECT_TTL | EFFECT_PERSIST)) == 0 ? 2
                : e->ttl_ms > LIMIT_COUNTER_TTL_7_MS            ? 8

@@ -165,7 +165,7 @@ def grpc_rows(s):
 # Need, who passes, words. {role} is the role, so that each has keys of its own. Before its turn the administrator
 # makes the counters app/n-{role} and app/t-{role}; {soon} is a time.
 COUNTER, TIMED, STRING, HASH, NEW = "app/n-{role}", "app/t-{role}", "app/s-{role}", "app/h-{role}", "app/new-{role}"
-LIST, SORTED = "app/l-{role}", "app/z-{role}"
+LIST, SORTED, MEMBERS = "app/l-{role}", "app/z-{role}", "app/m-{role}"
 # A lock of another principal: not denied, but the same.
 NOT_OWN = "the lock is held by another connection"
 RESP = {
@@ -252,13 +252,20 @@ RESP = {
     "rpoplpush": ("lock", "lock", f"{LIST} {LIST}"),
     "rpush": ("lock", "lock", f"{LIST} a"),
     "rpushx": ("lock", "lock", f"{LIST} a"),
+    "sadd": ("lock", "lock", f"{MEMBERS} c"),
     "scan": ("rows", "read", "0"),
+    "scard": ("read", "read", MEMBERS),
     "script": ("caller", "caller", "EXISTS {sha}"),
     "select": ("caller", "caller", "0"),
     "set": ("lock", "lock", f"{NEW}-s v NX EX 20"),
     "setex": ("lock", "lock", f"{NEW}-e 20 v"),
     "setnx": ("lock", "lock", f"{NEW}-x v"),
+    "sismember": ("read", "read", f"{MEMBERS} a"),
+    "smembers": ("read", "read", MEMBERS),
+    "smismember": ("read", "read", f"{MEMBERS} a b"),
     "spublish": ("lock", "admin", "app/c x"),  # its name does not begin with app/
+    "srem": ("lock", "lock", f"{MEMBERS} b"),
+    "sscan": ("read", "read", f"{MEMBERS} 0"),
     "ssubscribe": ("read", "admin", "app/c"),
     "strlen": ("read", "read", STRING),
     "subscribe": ("read", "read", "app/c"),
@@ -492,6 +499,7 @@ def test_every_command_and_role(node):
         owner.hset(HASH.format(role=role), "f", "v")
         owner.rpush(LIST.format(role=role), "a", "b")
         owner.zadd(SORTED.format(role=role), {"a": 1, "b": 2})
+        owner.sadd(MEMBERS.format(role=role), "a", "b")
     results = in_parallel(lambda role: request_resp(node, role, sha, [c for c in RESP if c not in FLUSHES]))
     results |= in_parallel(lambda role: request_resp(node, role, sha, FLUSHES))
     compare(results, RESP)

@@ -203,8 +203,8 @@ static void a_text_takes_no_more_memory_than_was_reserved(void **state)
         "local t = {} for i = 1, N do t[i] = '\"' .. i .. '\"' end local s = '[' .. "
         "table.concat(t, "
         "',') .. ']'",
-        "local t = {} for i = 1, N do t[i] = '\"' .. i .. '\":' .. i end local s = '{' .. "
-        "table.concat(t, ',') .. '}'",
+        ("local t = {} for i = 1, N do t[i] = '\"' .. i .. '\":' .. i end local s = '{' .. "
+         "table.concat(t, ',') .. '}'"),
         "local s = '\"' .. string.rep('x', N * 10) .. '\"'",
     };
     struct script_world *w = script_world_new(NULL, LIMIT_SCRIPT_CACHE_BYTES);
