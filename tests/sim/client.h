@@ -154,6 +154,8 @@ void client_wrong_tier(struct sim_client *c);
 
 /* ---- client_key.c ---- */
 void client_change(struct sim_client *c);
+/* What clients of this node submitted and is not applied yet. */
+struct uncommitted *client_uncommitted(int node);
 void client_hear_change(struct sim_client *c, const struct sim_answer *a);
 void client_give_up_change(struct sim_client *c);
 void client_changes_begin(void);

@@ -17,6 +17,11 @@ static struct counter_history {
 
 static struct uncommitted uncommitted[MAX_NODES + 1]; /* by node */
 
+struct uncommitted *client_uncommitted(int node)
+{
+    return &uncommitted[node];
+}
+
 static void put(uint32_t counter, const struct register_op *op)
 {
     struct counter_history *n = &counters[counter];
@@ -106,21 +111,26 @@ void client_change(struct sim_client *c)
     client_submit(c);
 }
 
-void client_hear_change(struct sim_client *c, const struct sim_answer *a)
+static void note_end(const struct sim_client *c, bool conflict)
 {
-    if (c->change.number != 0) {
-        client_hear_put(c, a);
-        return;
-    }
-    bool conflict = a->outcome == OUTCOME_REFUSED && a->reason == REASON_CONFLICT;
-    if (a->error != HF_OK || (a->outcome != OUTCOME_DONE && !conflict)) {
-        violation("client %d raised a counter and was answered %s, %s", c->id,
-                  hf_error_code(a->error), reason_name(a->reason));
-    }
     if (one_in(2)) {
         uncommitted_end(&uncommitted[c->change.node], c->change.run);
     } else if (conflict && one_in(2)) {
         uncommitted_forget(&uncommitted[c->change.node]);
+    }
+}
+
+void client_hear_change(struct sim_client *c, const struct sim_answer *a)
+{
+    bool conflict = a->outcome == OUTCOME_REFUSED && a->reason == REASON_CONFLICT;
+    note_end(c, conflict);
+    if (c->change.number != 0) {
+        client_hear_put(c, a);
+        return;
+    }
+    if (a->error != HF_OK || (a->outcome != OUTCOME_DONE && !conflict)) {
+        violation("client %d raised a counter and was answered %s, %s", c->id,
+                  hf_error_code(a->error), reason_name(a->reason));
     }
     world.counts.raised += !conflict;
     world.counts.conflicts += conflict;

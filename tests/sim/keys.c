@@ -40,26 +40,22 @@ const char *keys_name(uint32_t key)
     return names[key];
 }
 
-bool keys_read(const struct sim_node *n, uint32_t key, struct key_state *out,
-               struct key_version *version)
+bool keys_read(const struct key_view *view, uint32_t key, struct key_state *out)
 {
-    struct key_view view;
-    view_key(replica_core(n->replica), 0, slice_of(keys_name(key)), &view);
     *out = (struct key_state){0};
-    *version = view.version;
-    if (view.kind == KEY_ABSENT) {
+    if (view->kind == KEY_ABSENT) {
         return true;
     }
-    if (view.kind == KEY_COUNTER && keys_counts(key)) {
-        *out = (struct key_state){true, (uint64_t)view.number, 0, view.deadline_ms, KEY_COUNTER};
+    if (view->kind == KEY_COUNTER && keys_counts(key)) {
+        *out = (struct key_state){true, (uint64_t)view->number, 0, view->deadline_ms, KEY_COUNTER};
         return true;
     }
-    if (!key_kind_has_value(view.kind) || keys_counts(key)) {
+    if (!key_kind_has_value(view->kind) || keys_counts(key)) {
         return false;
     }
-    *out = (struct key_state){true, 0, view.token, view.deadline_ms, view.kind};
-    for (size_t i = 0; i < view.value.len; i++) {
-        out->value = out->value * 10 + (uint64_t)(view.value.data[i] - '0');
+    *out = (struct key_state){true, 0, view->token, view->deadline_ms, view->kind};
+    for (size_t i = 0; i < view->value.len; i++) {
+        out->value = out->value * 10 + (uint64_t)(view->value.data[i] - '0');
     }
     return true;
 }
@@ -283,8 +279,9 @@ static void compare(const struct sim_node *n)
 {
     for (uint32_t k = 0; k < KEYS; k++) {
         struct key_state now;
-        struct key_version version;
-        if (!keys_read(n, k, &now, &version) || !is_same(&now, &keys[k])) {
+        struct key_view view;
+        view_key(replica_core(n->replica), 0, slice_of(keys_name(k)), &view);
+        if (!keys_read(&view, k, &now) || !is_same(&now, &keys[k])) {
             violation("%s at %llu: there %d, kind %d, value %llu, token %llu, until %llu; by its "
                       "transactions: there %d, kind %d, value %llu, token %llu, until %llu (S13)",
                       keys_name(k), ull(applied), now.there, (int)now.kind, ull(now.value),

@@ -45,9 +45,8 @@ struct transaction {
 };
 
 const char *keys_name(uint32_t key);
-/* Reads it on that node. False: it is nothing that a transaction should touch now. */
-bool keys_read(const struct sim_node *n, uint32_t key, struct key_state *out,
-               struct key_version *version);
+/* What a client reads in this view. False: it is nothing that a transaction should touch now. */
+bool keys_read(const struct key_view *view, uint32_t key, struct key_state *out);
 
 /* Its id is made of its number, the first is 1. */
 uint64_t keys_begin(const struct transaction *t);
