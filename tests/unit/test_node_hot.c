@@ -196,6 +196,18 @@ static void old_weight_fades_and_bounds_stay(void **state)
     assert_true(shown_s + 2 >= each_s && shown_s <= each_s + 2);
 }
 
+/* A reset takes the present time, a tick that of the iteration of the loop, which began before it. */
+static void a_tick_from_before_the_reset_changes_nothing(void **state)
+{
+    (void)state;
+    hot_reset(hot, 5000000, 77);
+    hot_add(hot, HOT_RATE, 0, slice_of("a/1"), HOT_EVENT);
+    hot_tick(hot, 4999999);
+    hot_top(hot, HOT_RATE, HOT_ROWS_MAX, 5000002, &top);
+    assert_int_equal(top.window_us, 2);
+    assert_int_equal(top.rows[0].weight, HOT_EVENT);
+}
+
 static void tenants_and_measures_are_separate(void **state)
 {
     (void)state;
@@ -275,6 +287,7 @@ int main(void)
         T(the_heaviest_of_a_zipf_stream_are_found_within_the_error),
         T(few_prefixes_are_counted_exactly),
         T(old_weight_fades_and_bounds_stay),
+        T(a_tick_from_before_the_reset_changes_nothing),
         T(tenants_and_measures_are_separate),
         T(an_answer_is_read_as_it_was_written),
     };

@@ -229,7 +229,7 @@ static void each_sketch(const struct hot *h, void (*visit)(struct sketch *s))
 
 void hot_tick(struct hot *h, uint64_t now_us)
 {
-    if (now_us - h->faded_us < HOT_FADE_US) {
+    if (now_us < h->faded_us + HOT_FADE_US) { /* also before a reset later in this iteration */
         return;
     }
     h->window_us = fade(h->window_us + (now_us - h->faded_us));
