@@ -227,6 +227,12 @@ static void fill_status(void *ctx, struct gateway_status *out)
                                    .serving = true};
 }
 
+static void fill_events(void *ctx, struct gateway_events *out)
+{
+    (void)ctx;
+    *out = (struct gateway_events){.is_kept = false};
+}
+
 static struct id random_id(void *ctx)
 {
     (void)ctx;
@@ -297,6 +303,7 @@ static void open_service(bool has_auth)
                                                   .core = replicated,
                                                   .memory_core = memory_core,
                                                   .status = fill_status,
+                                                  .events = fill_events,
                                                   .random_id = random_id,
                                                   .wall_ms = now_ms,
                                                   .boot_ms = now_ms,

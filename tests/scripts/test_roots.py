@@ -49,7 +49,7 @@ def test_a_root_has_devices_terminals_and_its_own_processes(root):
         echo "$HOME $CI ${SECRET-unset}"
         [[ -c /dev/null && -c /dev/urandom && -c /dev/ptmx && -d /dev/shm && -d /sys/kernel ]] && echo devices
         [[ $(cat <(echo through /dev/fd)) == through* ]] && echo pipes
-        ls -d /proc/[0-9]* | { while read -r one; do ((++n)); done; ((n < 10)) && echo alone; }
+        set -- /proc/[0-9]*; (($# < 10)) && echo alone
     """
     result = run(*enter(root, "bash", "-c", script), CI="true", SECRET="x")
     assert result.stdout.splitlines() == ["/srv/holdfast", "/root true unset", "devices", "pipes", "alone"]
