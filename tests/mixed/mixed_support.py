@@ -17,7 +17,7 @@ from harness import PROGRAM, Node, free_ports, run, wait_until
 
 OLD = Path(os.environ.get("HOLDFAST_OLD", "")).resolve()
 LOGDUMP = PROGRAM.parent / "tests" / "chaos" / "logdump"
-NEW_VERSION = 7  # of the state
+NEW_VERSION = 9  # of the state
 TRAILING = 1024  # entries that a node keeps after a snapshot
 
 # Optional fields of an acquire that an earlier state does not have and that are then left out (role HINT in
